@@ -1,0 +1,74 @@
+"""Writes the parquet files of the synthetic recipes; the files are committed.
+
+    python tests/recipes/make_data.py
+"""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+HERE = Path(__file__).parent
+
+
+def row(source: str, truth: Any, index: int, question: str = "") -> dict[str, Any]:
+    """One row as verl's preparation scripts write it."""
+    return {
+        "data_source": source,
+        "prompt": [{"role": "user", "content": question or f"Question {index}?"}],
+        "ability": "test",
+        "reward_model": {"style": "rule", "ground_truth": truth},
+        "extra_info": {"split": "train", "index": index},
+    }
+
+
+def plain(source: str = "synthetic", count: int = 16) -> list[dict[str, Any]]:
+    """Rows whose truth is a small number as text."""
+    return [row(source, str(index * 3), index) for index in range(count)]
+
+
+TRAPS: dict[str, list[dict[str, Any]]] = {
+    "r01_mixed_returns": [row("src_a" if index % 2 else "src_b", str(index), index) for index in range(4)],
+    "r02_signal_timeout": [row("math", text, i) for i, text in enumerate(["\\frac{1}{2}", "3", "x+1", "12"])],
+    "r03_unmatched_source": plain("/home/me/data/gsm8k", 6) + plain("", 2) + plain("mirror/gsm8k", 3),
+    "r04_parameters": plain(),
+    "r05_async": plain(),
+    "r06_hanging": plain(count=4),
+    "r08_reward_key": plain(),
+    "r09_special_tokens": plain(),
+    "r15_metadata": [
+        row("exact", {"target": [str(index)]}, index) if index % 2 else row("any_of", {"target": ["a", str(index)]}, index)
+        for index in range(8)
+    ],
+    "r17_batch_units": plain(),
+    "r18_comment": plain(),
+    "r21_kl": plain(),
+    "r21_kl_old": plain(),
+    "r22_prefixes": plain(),
+    "r24_colliding_kwargs": plain(),
+    "r30_schedule": plain(),
+}
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> None:
+    """A parquet file whose bytes depend on the rows alone."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), path)
+
+
+def main() -> None:
+    """All files of all recipes; r23_quoting has none on purpose."""
+    for name, rows in TRAPS.items():
+        for split in ("train", "test"):
+            write(HERE / name / "data" / f"{split}.parquet", rows)
+    raw = [{"question": f"{index} times 3?", "answer": f"#### {index * 3}"} for index in range(4)]
+    write(HERE / "r04_parameters" / "data" / "raw.parquet", raw)
+    runpy.run_path(str(HERE / "quickstart" / "prepare_data.py"), run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()
