@@ -1,0 +1,205 @@
+"""Takes a reward function out of a recipe with exactly what it needs, as one module that imports nothing from verl."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from migrate_tools.model import DataSpec, Frozen, Note, RewardSpec, SourceRef, VerlRef
+from migrate_tools.verl.extract_graph import Definition, Graph, GraphBuilder, NotExtractable
+from migrate_tools.verl.extract_rewrite import Flattener, Names, is_standard
+from migrate_tools.verl.module_finder import ModuleFinder
+from migrate_tools.verl.traits import find_traits, third_party_imports
+
+__all__ = ["Extracted", "NotExtractable", "extract_function", "extract_reward"]
+
+GPU_PACKAGES = frozenset({"torch", "tensordict", "ray", "vllm", "sglang", "flash_attn", "megatron"})
+"""Packages that a reward module must not need (Relax imports rewards in processes that may lack them)."""
+
+
+class Extracted(Frozen):
+    """A reward as one self-contained module."""
+
+    code: str
+    """Module text: imports from the standard library and `third_party` only."""
+    entry: str
+    """The function to call, with the keywords of the original."""
+    is_async: bool
+    header: str = ""
+    """Licence comments of the copied files, each once; empty when they have none."""
+    origins: tuple[SourceRef, ...] = ()
+    """Where the copied definitions come from."""
+    third_party: tuple[str, ...] = ()
+    """Root packages outside the standard library, also those imported inside functions."""
+    traits: tuple[str, ...] = ()
+    """As RewardSpec.traits, of the code that was really taken."""
+    dropped: tuple[Note, ...] = ()
+    """Branches of a dispatch by data_source that no row of the data selects."""
+    notes: tuple[Note, ...] = ()
+
+
+def extract_reward(spec: RewardSpec, data: DataSpec, *, project_root: Path, verl: VerlRef) -> Extracted:
+    """The reward of a launch as one module.
+
+    Raises:
+        NotExtractable: there is no function to extract, or it uses something that one module cannot hold.
+    """
+    if spec.path is None or spec.function is None:
+        raise NotExtractable(f"the reward is of kind {spec.kind!r}: there is no function to extract")
+    from migrate_tools.verl.specialise import specialise
+
+    path = locate(spec.path, project_root, verl)
+    finder = ModuleFinder(project_root, Path(verl.root), (path.parent,))
+    entry = spec.function
+    if entry == SELECTOR:
+        entry = add_selector_entry(finder, path, spec)
+    dropped = specialise(finder, path, entry, known_values(spec, data))
+    return extract_function(finder, path, entry, dropped=dropped)
+
+
+SELECTOR = "_select_rm_score_fn"
+"""Function of the 0.0.2-0.1 forks that returns the scorer for a data_source."""
+
+
+def add_selector_entry(finder: ModuleFinder, path: Path, spec: RewardSpec) -> str:
+    """Give the file of a fork's manager the function that the manager is: select a scorer, then call it."""
+    module = finder.load(path)
+    passed = [name for name in spec.required if name not in ("data_source", "extra_info")]
+    arguments = ", ".join(f"{name}={name}" for name in passed)
+    body = (
+        "\n\ndef compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        f"    return {SELECTOR}(data_source)({arguments or 'solution_str=solution_str, ground_truth=ground_truth'})\n"
+    )
+    finder.edit(path, module.code.rstrip("\n") + body)
+    return "compute_score"
+
+
+def known_values(spec: RewardSpec, data: DataSpec) -> dict[str, tuple[object, ...]]:
+    """What is known about the arguments of the entry: its possible data_source values, and unset sandbox settings."""
+    known: dict[str, tuple[object, ...]] = {}
+    files = [item.text for item in (*data.train, *data.val)]
+    covered = {source.file for source in data.sources}
+    sure = data.known_from in ("files", "prep_script", "known_dataset")
+    if sure and data.sources and (all(text in covered for text in files) or not any(covered)):
+        known["data_source"] = tuple(sorted({source.name for source in data.sources}))
+    if spec.kind == "builtin" and "sandbox_fusion_url" not in spec.kwargs:
+        known["sandbox_fusion_url"] = (None,)
+    return known
+
+
+def locate(path: str, project_root: Path, verl: VerlRef) -> Path:
+    """The file that RewardSpec.path names.
+
+    Raises:
+        NotExtractable: it is not there.
+    """
+    candidates = [project_root / path]
+    if path.startswith("verl/"):
+        candidates.insert(0, Path(verl.root) / path)
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    raise NotExtractable(f"{path}: the reward file is missing", "restore the file or correct the path in the script")
+
+
+def extract_function(finder: ModuleFinder, path: Path, function: str, *, dropped: Iterable[Note] = ()) -> Extracted:
+    """One function of a file with all that it needs.
+
+    Raises:
+        NotExtractable: the function is not there, or uses something that one module cannot hold.
+    """
+    builder = GraphBuilder(finder)
+    graph, root = builder.build(path, function)
+    names = Names(finder, graph, root)
+    flattener = Flattener(builder, names)
+    bodies = [flattener.module_code(item).strip("\n") for item in graph.order]
+    imports = "\n".join(flattener.import_lines())
+    code = "\n\n\n".join(part for part in (imports, *bodies) if part) + "\n"
+    compile(code, "<extracted>", "exec", dont_inherit=True)
+    third_party = third_party_imports(code)
+    entry = names.definitions[root]
+    return Extracted(
+        code=code,
+        entry=entry,
+        is_async=is_async(code, entry),
+        header="\n#\n".join(headers(finder, graph)),
+        origins=tuple(origins(finder, graph)),
+        third_party=third_party,
+        traits=find_traits(code),
+        dropped=tuple(dropped),
+        notes=tuple(notes(finder, graph, root, third_party, code)),
+    )
+
+
+def is_async(code: str, entry: str) -> bool:
+    """Whether calling the entry gives something to await."""
+    from migrate_tools.verl.signature import returns_awaitable
+
+    return returns_awaitable(code, entry)
+
+
+def headers(finder: ModuleFinder, graph: Graph) -> list[str]:
+    """Licence comments at the head of the copied files, each once."""
+    found: list[str] = []
+    for path in reversed(graph.order):
+        block = licence_block(finder.load(path).code)
+        if block and block not in found:
+            found.append(block)
+    return found
+
+
+def licence_block(code: str) -> str:
+    """The first comment block of a file when it is about licence or copyright, else an empty text."""
+    lines: list[str] = []
+    for line in code.splitlines():
+        if line.startswith("#!") or (not line.strip() and not lines):
+            continue
+        if not line.startswith("#"):
+            break
+        lines.append(line.rstrip())
+    block = "\n".join(lines)
+    return block if re.search(r"licen[sc]e|copyright", block, re.IGNORECASE) else ""
+
+
+def origins(finder: ModuleFinder, graph: Graph) -> list[SourceRef]:
+    """File and line of every function and class that was taken."""
+    return [
+        SourceRef(file=module.shown, line=module.statements[index].line)
+        for module in (finder.load(path) for path in graph.order)
+        for index in sorted(graph.needed[module.path])
+        if module.statements[index].is_definition
+    ]
+
+
+def notes(
+    finder: ModuleFinder, graph: Graph, root: Definition, third_party: tuple[str, ...], code: str
+) -> list[Note]:
+    """What a reviewer should know about the extracted code."""
+    shown = finder.load(root[0]).shown
+    found = [
+        Note(
+            code="reward-needs-gpu-package",
+            text=f"the reward needs {package}, which Relax's reward processes may not have",
+            source=SourceRef(file=shown),
+        )
+        for package in third_party
+        if package in GPU_PACKAGES
+    ]
+    found += [
+        Note(
+            code="reward-undefined-name",
+            text=f"{name} is used in {file} and defined nowhere; the original fails there too",
+            source=SourceRef(file=file),
+        )
+        for file, name in sorted(graph.unresolved)
+    ]
+    if re.search(r"\b__file__\b", code):
+        found.append(
+            Note(
+                code="reward-file-relative",
+                text="the reward finds files relative to its own place; copy them next to the generated module",
+                source=SourceRef(file=shown),
+            )
+        )
+    return found

@@ -1,0 +1,147 @@
+"""Which file an import of a recipe means: a file of the recipe, a module of verl, or somebody else's package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from migrate_tools.errors import RefusedInput
+from migrate_tools.verl.pymodule import ImportedName, PyModule
+
+
+class ModuleFinder:
+    """Finds and parses the modules that a reward may be made of; each file is parsed once."""
+
+    def __init__(self, project_root: Path, verl_root: Path, extra_roots: tuple[Path, ...] = ()) -> None:
+        self.project_root = project_root.resolve()
+        self.verl_root = verl_root.resolve()
+        self._roots = (*extra_roots, self.project_root)
+        self._modules: dict[Path, PyModule] = {}
+        self._edited: dict[Path, str] = {}
+
+    def shown(self, path: Path) -> str:
+        """The path as reports print it: "verl/..." below the verl source, else relative to the project."""
+        path = path.resolve()
+        for root in (self.project_root, self.verl_root):
+            if path.is_relative_to(root):
+                return path.relative_to(root).as_posix()
+        return path.name
+
+    def load(self, path: Path) -> PyModule:
+        """The parsed file.
+
+        Raises:
+            RefusedInput: it cannot be read, or is not valid Python.
+        """
+        path = path.resolve()
+        if path not in self._modules:
+            code = self._edited.get(path)
+            if code is None:
+                code = read_source(path, self.shown(path))
+            stem = path.parent.name if path.name == "__init__.py" else path.stem
+            stem = "".join(c if c.isalnum() else "_" for c in stem)
+            self._modules[path] = PyModule(path, self.shown(path), expand_stars(self, path, code), stem=stem)
+        return self._modules[path]
+
+    def edit(self, path: Path, code: str) -> None:
+        """Use `code` instead of the text of the file from now on."""
+        path = path.resolve()
+        self._edited[path] = code
+        self._modules.pop(path, None)
+
+    def find(self, item: ImportedName, importer: Path) -> Path | None:
+        """File of the module part of an import, or None when it is not the recipe's or verl's."""
+        parts = item.module.split(".") if item.module else []
+        if item.level:
+            base = importer.parent
+            for _ in range(item.level - 1):
+                base = base.parent
+            return module_file(base, parts)
+        return self.find_absolute(parts, importer)
+
+    def find_absolute(self, parts: list[str], importer: Path) -> Path | None:
+        """File of an absolute dotted name as seen from `importer`."""
+        if not parts or parts[0] in sys.stdlib_module_names:
+            return None
+        if parts[0] == "verl":
+            return module_file(self.verl_root, parts)
+        if parts[0] == "recipe":
+            return module_file(self.project_root, parts) or module_file(self.project_root, parts[1:]) or module_file(
+                self.verl_root, parts
+            )
+        for root in (importer.parent, *self._roots):
+            found = module_file(root, parts)
+            if found is not None:
+                return found
+        return None
+
+    def submodule(self, package: PyModule, name: str) -> Path | None:
+        """File of `name` inside a package."""
+        return module_file(package.path.parent, [name]) if package.is_package else None
+
+
+def module_file(root: Path, parts: list[str]) -> Path | None:
+    """`root/a/b.py` or `root/a/b/__init__.py` for ["a", "b"].
+
+    For a namespace package (a folder with Python files and no `__init__.py`) the path that its `__init__.py` would have.
+    """
+    base = root.joinpath(*parts)
+    package = base / "__init__.py"
+    if package.is_file():
+        return package
+    if parts and base.with_name(base.name + ".py").is_file():
+        return base.with_name(base.name + ".py")
+    if base.is_dir() and next(base.glob("*.py"), None) is not None:
+        return package
+    return None
+
+
+def read_source(path: Path, shown: str) -> str:
+    """Text of a Python file; a namespace package has none.
+
+    Raises:
+        RefusedInput: missing, unreadable or not UTF-8.
+    """
+    if path.name == "__init__.py" and not path.exists() and path.parent.is_dir():
+        return ""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RefusedInput(f"{shown}: not UTF-8 text (byte {error.start})", "save the file as UTF-8") from None
+    except OSError as error:
+        raise RefusedInput(f"{shown}: cannot be read ({error.strerror})", "make the file readable") from None
+
+
+def expand_stars(finder: ModuleFinder, path: Path, code: str) -> str:
+    """Write the names out in star imports from the recipe's own modules; others stay as they are."""
+    if "import *" not in code:
+        return code
+    import ast
+
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        return code
+    lines = code.splitlines(keepends=True)
+    for node in tree.body:
+        if not (isinstance(node, ast.ImportFrom) and node.names[0].name == "*"):
+            continue
+        found = finder.find(ImportedName(node.module or "", node.level, "*", "*", False), path)
+        if found is not None:
+            names = ", ".join(public_names(finder.load(found))) or "__name__"
+            start = lines[node.lineno - 1]
+            lines[node.lineno - 1] = start.replace("*", f"({names})", 1)
+    return "".join(lines)
+
+
+def public_names(module: PyModule) -> list[str]:
+    """What `from module import *` binds."""
+    import ast
+
+    for index in module.bindings.get("__all__", ()):
+        try:
+            value = ast.literal_eval(module.tree.code_for_node(module.statements[index].node).split("=", 1)[1].strip())
+        except (ValueError, SyntaxError, IndexError):
+            continue
+        return [str(name) for name in value]
+    return sorted(name for name in module.bindings if not name.startswith("_"))

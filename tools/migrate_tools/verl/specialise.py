@@ -1,0 +1,430 @@
+"""Removes the branches of a dispatch that the data never selects.
+
+What is known is a finite set of values for some parameters (data_source, unset sandbox settings). It is carried along
+direct calls; a branch goes only when its test is false for every combination of known values.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from migrate_tools.model import Note, SourceRef
+from migrate_tools.verl.extract_graph import GraphBuilder
+from migrate_tools.verl.module_finder import ModuleFinder
+from migrate_tools.verl.pymodule import PyModule
+
+Known: TypeAlias = Mapping[str, tuple[object, ...]]
+FunctionKey: TypeAlias = tuple[Path, str]
+Pruned: TypeAlias = (
+    cst.BaseStatement | cst.If | cst.Else | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel
+)
+CARRIED = ("data_source", "sandbox_fusion_url")
+MAX_ROUNDS = 6
+
+
+class _Unknown(Exception):
+    """The test depends on something that is not known."""
+
+
+def specialise(finder: ModuleFinder, path: Path, entry: str, known: Known) -> tuple[Note, ...]:
+    """Drop the branches that cannot be reached, in the entry and in what it calls; the finder then serves the new text.
+
+    Returns a note for every dropped branch.
+    """
+    if not known:
+        return ()
+    original: dict[Path, PyModule] = {}
+    facts: dict[FunctionKey, Known] = {}
+    dropped: dict[tuple[str, int], Note] = {}
+    _prune_entry(finder, finder.load(path), entry, known, original)
+    for _ in range(MAX_ROUNDS):
+        graph, root = GraphBuilder(finder).build(path, entry)
+        modules = {item: original.setdefault(item, finder.load(item)) for item in graph.order}
+        calls = _Calls(finder, graph.order, graph.needed)
+        new_facts = _propagate(calls, root, known)
+        if new_facts == facts:
+            break
+        facts = new_facts
+        for item, module in modules.items():
+            wanted = {name: values for (where, name), values in facts.items() if where == item}
+            if wanted:
+                code, found = prune(module, wanted)
+                dropped.update({(note.source.file, note.source.line or 0): note for note in found if note.source})
+                if code != module.code:
+                    finder.edit(item, code)
+    return tuple(dropped[key] for key in sorted(dropped))
+
+
+def _prune_entry(
+    finder: ModuleFinder, module: PyModule, entry: str, known: Known, original: dict[Path, PyModule]
+) -> None:
+    """Prune the entry before anything is followed: the other branches' files need not even be read."""
+    for node in ast.parse(module.code).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == entry:
+            code, _ = prune(module, {entry: _stable(node, known)})
+            if code != module.code:
+                original[module.path] = module
+                finder.edit(module.path, code)
+
+
+class _Calls:
+    """Direct calls among the needed functions."""
+
+    def __init__(self, finder: ModuleFinder, order: Iterable[Path], needed: Mapping[Path, set[int]]) -> None:
+        self.functions: dict[FunctionKey, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+        self.sites: dict[FunctionKey, list[tuple[FunctionKey | None, ast.Call | None]]] = {}
+        builder = GraphBuilder(finder)
+        for path in order:
+            module = finder.load(path)
+            tree = ast.parse(module.code)
+            for index in sorted(needed[path]):
+                node = tree.body[index] if index < len(tree.body) else None
+                caller: FunctionKey | None = None
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    caller = (path, node.name)
+                    self.functions[caller] = node
+                if node is not None:
+                    self._read(builder, module, node, caller)
+
+    def _read(self, builder: GraphBuilder, module: PyModule, node: ast.stmt, caller: FunctionKey | None) -> None:
+        local = _local_imports(node)
+        called = {id(item.func): item for item in ast.walk(node) if isinstance(item, ast.Call)}
+        inner = {id(item.value) for item in ast.walk(node) if isinstance(item, ast.Attribute)}
+        for item in ast.walk(node):
+            if isinstance(item, ast.Name | ast.Attribute) and id(item) not in inner:
+                target = _target(builder, module, item, local)
+                if target is not None:
+                    self.sites.setdefault(target, []).append((caller, called.get(id(item))))
+
+
+def _local_imports(node: ast.AST) -> dict[str, list[Any]]:
+    from migrate_tools.verl.pymodule import ImportedName
+
+    found: dict[str, list[Any]] = {}
+    for item in ast.walk(node):
+        if isinstance(item, ast.ImportFrom):
+            for alias in item.names:
+                local = alias.asname or alias.name
+                name = ImportedName(item.module or "", item.level, alias.name, local, alias.asname is not None)
+                found.setdefault(local, []).append(name)
+        elif isinstance(item, ast.Import):
+            for alias in item.names:
+                local = alias.asname or alias.name.split(".")[0]
+                name = ImportedName(alias.name, 0, None, local, alias.asname is not None)
+                found.setdefault(local, []).append(name)
+    return found
+
+
+def _target(builder: GraphBuilder, module: PyModule, node: ast.expr, local: dict[str, list[Any]]) -> FunctionKey | None:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    if node.id in local:
+        candidates = [builder.resolve_import(module, item) for item in local[node.id]]
+        current = next((item for item in candidates if item is not None), None)
+    elif node.id in module.bindings:
+        current = builder.resolve(module, node.id)
+    else:
+        return None
+    while isinstance(current, PyModule) and parts:
+        current = builder.resolve(current, parts.pop())
+    return current if isinstance(current, tuple) and not parts else None
+
+
+def _propagate(calls: _Calls, root: FunctionKey, known: Known) -> dict[FunctionKey, Known]:
+    """What is known in each function: the union over its calls; nothing when one call is unclear."""
+    facts: dict[FunctionKey, Known] = {}
+    if root in calls.functions:
+        facts[root] = _stable(calls.functions[root], known)
+    for _ in range(MAX_ROUNDS):
+        before = dict(facts)
+        for key, function in calls.functions.items():
+            if key != root and any(name in _parameters(function) for name in CARRIED):
+                facts[key] = _stable(function, _from_calls(calls, key, function, facts))
+        if facts == before:
+            break
+    return {key: value for key, value in facts.items() if value}
+
+
+def _from_calls(
+    calls: _Calls, key: FunctionKey, function: ast.FunctionDef | ast.AsyncFunctionDef, facts: Mapping[FunctionKey, Known]
+) -> dict[str, tuple[object, ...]]:
+    found: dict[str, tuple[object, ...]] = {}
+    sites = [site for site in calls.sites.get(key, ()) if site[0] != key]
+    for name in CARRIED:
+        if name not in _parameters(function) or not sites:
+            continue
+        values: list[object] = []
+        for caller, call in sites:
+            passed = _passed(function, call, name, facts.get(caller, {}) if caller else {})
+            if passed is None:
+                break
+            values.extend(value for value in passed if value not in values)
+        else:
+            found[name] = tuple(values)
+    return found
+
+
+def _passed(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call | None, name: str, facts: Known
+) -> tuple[object, ...] | None:
+    """Values that a call gives to a parameter; None when unclear."""
+    if call is None or any(isinstance(item, ast.Starred) for item in call.args):
+        return None
+    if any(item.arg is None for item in call.keywords):
+        return None
+    position = _parameters(function).index(name)
+    value = next((item.value for item in call.keywords if item.arg == name), None)
+    if value is None and position < len(call.args):
+        value = call.args[position]
+    if value is None:
+        value = _default(function, name)
+    if isinstance(value, ast.Constant):
+        return (value.value,)
+    if isinstance(value, ast.Name) and value.id in facts:
+        return facts[value.id]
+    return None
+
+
+def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    return [item.arg for item in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
+
+
+def _default(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> ast.expr | None:
+    positional = [*function.args.posonlyargs, *function.args.args]
+    pairs = dict(zip([item.arg for item in positional][::-1], function.args.defaults[::-1], strict=False))
+    pairs.update(
+        {
+            item.arg: default
+            for item, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+            if default is not None
+        }
+    )
+    return pairs.get(name)
+
+
+def _stable(function: ast.FunctionDef | ast.AsyncFunctionDef, known: Known) -> dict[str, tuple[object, ...]]:
+    """The known parameters that the function has and never assigns."""
+    stored = {
+        item.id for item in ast.walk(function) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store | ast.Del)
+    }
+    inner = {
+        item.arg
+        for node in ast.walk(function)
+        if node is not function and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for item in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    }
+    own = _parameters(function)
+    return {name: values for name, values in known.items() if name in own and name not in stored | inner}
+
+
+# ---------------------------------------------------------------- pruning
+
+
+def prune(module: PyModule, known: Mapping[str, Known]) -> tuple[str, list[Note]]:
+    """The text of a module without the unreachable branches of the named functions."""
+    wrapper = MetadataWrapper(cst.parse_module(module.code), unsafe_skip_copy=True)
+    transformer = _Prune(module.shown, known, wrapper.resolve(PositionProvider))
+    return wrapper.module.visit(transformer).code, transformer.notes
+
+
+@dataclass(frozen=True)
+class _Test:
+    always: bool
+    never: bool
+
+
+class _Prune(cst.CSTTransformer):
+    def __init__(self, shown: str, known: Mapping[str, Known], positions: Mapping[cst.CSTNode, Any]) -> None:
+        super().__init__()
+        self.notes: list[Note] = []
+        self._shown = shown
+        self._known = known
+        self._positions = positions
+        self._stack: list[str] = []
+        self._elifs: set[int] = set()
+        self._module = cst.Module(body=[])
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        self._stack.append(node.name.value)
+        return True
+
+    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
+        self._stack.pop()
+        return updated_node
+
+    def visit_If(self, node: cst.If) -> bool:
+        if isinstance(node.orelse, cst.If):
+            self._elifs.add(id(node.orelse))
+        return True
+
+    def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Pruned:
+        if not self._stack or self._stack[0] not in self._known:
+            return updated_node
+        result = self._test(original_node.test)
+        is_elif = id(original_node) in self._elifs
+        if result.never:
+            self._note(original_node)
+            rest = updated_node.orelse
+            if rest is None:
+                return cst.RemoveFromParent()
+            if is_elif:
+                return rest
+            if isinstance(rest, cst.Else):
+                return self._body(rest.body, updated_node.leading_lines)
+            return rest.with_changes(leading_lines=updated_node.leading_lines)
+        if result.always:
+            rest = original_node.orelse
+            while isinstance(rest, cst.If):
+                self._note(rest)
+                rest = rest.orelse
+            if is_elif:
+                return cst.Else(body=updated_node.body, leading_lines=updated_node.leading_lines)
+            return self._body(updated_node.body, updated_node.leading_lines)
+        return updated_node
+
+    def _body(
+        self, body: cst.BaseSuite, leading: Iterable[cst.EmptyLine]
+    ) -> cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel:
+        statements: list[cst.BaseStatement] = []
+        if isinstance(body, cst.IndentedBlock):
+            statements = list(body.body)
+        elif isinstance(body, cst.SimpleStatementSuite):
+            statements = [cst.SimpleStatementLine(body=body.body)]
+        if not statements:
+            return cst.RemoveFromParent()
+        first = statements[0]
+        if isinstance(first, cst.SimpleStatementLine | cst.If):
+            statements[0] = first.with_changes(leading_lines=[*leading, *first.leading_lines])
+        return cst.FlattenSentinel(statements)
+
+    def _note(self, node: cst.If) -> None:
+        text = " ".join(self._module.code_for_node(node.test).split())
+        self.notes.append(
+            Note(
+                code="reward-branch-dropped",
+                text=f"branch `{text[:160]}` is never selected by this data and was left out",
+                source=SourceRef(file=self._shown, line=self._positions[node].start.line),
+            )
+        )
+
+    def _test(self, test: cst.BaseExpression) -> _Test:
+        try:
+            tree = ast.parse(self._module.code_for_node(test).strip(), mode="eval").body
+        except SyntaxError:
+            return _Test(False, False)
+        known = self._known[self._stack[0]]
+        names = sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in known})
+        results: set[bool | None] = set()
+        for values in _combinations([known[name] for name in names]):
+            try:
+                results.add(truth(tree, dict(zip(names, values, strict=True))))
+            except _Unknown:
+                results.add(None)
+        return _Test(results == {True}, results == {False})
+
+
+def _combinations(sets: list[tuple[object, ...]]) -> Iterable[tuple[object, ...]]:
+    import itertools
+
+    return itertools.product(*sets)
+
+
+def truth(node: ast.expr, values: Mapping[str, object]) -> bool:
+    """The truth of a test under known names; unknown parts matter only where they can change the result.
+
+    Raises:
+        _Unknown: the result depends on something unknown.
+    """
+    if isinstance(node, ast.BoolOp):
+        decisive = isinstance(node.op, ast.Or)
+        unknown = False
+        for part in node.values:
+            try:
+                if truth(part, values) == decisive:
+                    return decisive
+            except _Unknown:
+                unknown = True
+        if unknown:
+            raise _Unknown
+        return not decisive
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return not truth(node.operand, values)
+    return bool(evaluate(node, values))
+
+
+STRING_METHODS = frozenset({"startswith", "endswith", "lower", "upper", "strip", "split", "replace", "casefold"})
+
+
+def evaluate(node: ast.expr, values: Mapping[str, object]) -> Any:
+    """The value of a side-effect free expression over known names and literals.
+
+    Raises:
+        _Unknown: it is anything else.
+    """
+    if isinstance(node, ast.Name):
+        if node.id not in values:
+            raise _Unknown
+        return values[node.id]
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return [evaluate(item, values) for item in node.elts]
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return _compare(node.ops[0], evaluate(node.left, values), evaluate(node.comparators[0], values))
+    if isinstance(node, ast.BoolOp) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
+        return truth(node, values)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant | ast.UnaryOp):
+        try:
+            return evaluate(node.value, values)[ast.literal_eval(node.slice)]
+        except (TypeError, IndexError, KeyError, ValueError):
+            raise _Unknown from None
+    if isinstance(node, ast.Call):
+        return _call(node, values)
+    raise _Unknown
+
+
+def _compare(operator: ast.cmpop, left: Any, right: Any) -> bool:
+    try:
+        if isinstance(operator, ast.Eq):
+            return bool(left == right)
+        if isinstance(operator, ast.NotEq):
+            return bool(left != right)
+        if isinstance(operator, ast.In):
+            return left in right
+        if isinstance(operator, ast.NotIn):
+            return left not in right
+        if isinstance(operator, ast.Is):
+            return left is right
+        if isinstance(operator, ast.IsNot):
+            return left is not right
+    except TypeError:
+        raise _Unknown from None
+    raise _Unknown
+
+
+def _call(node: ast.Call, values: Mapping[str, object]) -> Any:
+    if node.keywords:
+        raise _Unknown
+    arguments = [evaluate(item, values) for item in node.args]
+    if isinstance(node.func, ast.Name) and node.func.id == "str" and len(arguments) == 1:
+        return str(arguments[0])
+    if isinstance(node.func, ast.Attribute) and node.func.attr in STRING_METHODS:
+        owner = evaluate(node.func.value, values)
+        if isinstance(owner, str):
+            arguments = [tuple(item) if isinstance(item, list) else item for item in arguments]
+            try:
+                return getattr(owner, node.func.attr)(*arguments)
+            except (TypeError, ValueError):
+                raise _Unknown from None
+    raise _Unknown

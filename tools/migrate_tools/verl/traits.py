@@ -1,0 +1,107 @@
+"""What a piece of reward code does besides computing: found in its syntax tree, without running it."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+
+HTTP = frozenset({"requests", "aiohttp", "httpx", "urllib3", "http"})
+JUDGE = frozenset({"openai", "litellm", "anthropic", "zhipuai", "dashscope", "cohere", "together", "google"})
+PROCESS = frozenset({"subprocess", "multiprocessing", "pebble", "billiard", "pexpect"})
+SIGNAL = frozenset({"signal", "func_timeout", "timeout_decorator", "wrapt_timeout_decorator", "math_verify"})
+RANDOM = frozenset({"random", "secrets", "uuid"})
+JUDGE_WORDS = ("chat/completions", "v1/completions", "/generate", "judge", "chat.completions")
+RUNNERS = frozenset({"exec", "eval", "compile", "__import__"})
+FILE_CALLS = frozenset({"open", "read_text", "write_text", "read_bytes", "write_bytes", "makedirs", "mkdir", "unlink"})
+TIME_CALLS = frozenset({"time.time", "time.sleep", "time.perf_counter", "time.monotonic", "datetime.now", "asyncio.sleep"})
+
+
+def find_traits(code: str) -> tuple[str, ...]:
+    """Sorted traits of a module text (the words are listed at RewardSpec.traits)."""
+    tree = ast.parse(code)
+    found: set[str] = set()
+    for name in imported_modules(tree):
+        found |= _import_traits(name)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            found |= _call_traits(node)
+        elif isinstance(node, ast.Subscript) and _text(node.value) in ("os.environ", "environ"):
+            found |= _environment(node.slice)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "http" in found:
+            if any(word in node.value for word in JUDGE_WORDS):
+                found.add("judge")
+    if "sleep" in used:
+        found.add("time")
+    return tuple(sorted(found))
+
+
+def third_party_imports(code: str) -> tuple[str, ...]:
+    """Root packages that a module text imports, at any depth, outside the standard library."""
+    roots = {name.split(".")[0] for name in imported_modules(ast.parse(code))}
+    return tuple(sorted(root for root in roots if root and root not in sys.stdlib_module_names))
+
+
+def imported_modules(tree: ast.AST) -> Iterator[str]:
+    """Dotted names of the imported modules; relative imports and those for type checkers are left out."""
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module or ""
+        elif isinstance(node, ast.If) and _text(node.test).endswith("TYPE_CHECKING"):
+            stack.extend(node.orelse)
+            continue
+        stack.extend(ast.iter_child_nodes(node))
+
+
+def _import_traits(name: str) -> set[str]:
+    root = name.split(".")[0]
+    found: set[str] = set()
+    for trait, roots in (("http", HTTP | JUDGE), ("judge", JUDGE), ("process", PROCESS), ("signal", SIGNAL)):
+        if root in roots or (root == "urllib" and name == "urllib.request" and trait == "http"):
+            found.add(trait)
+    if name == "concurrent.futures":
+        found.discard("process")
+    if root in RANDOM or name == "numpy.random":
+        found.add("random")
+    if root not in sys.stdlib_module_names:
+        found.add(f"import:{root}")
+    return found
+
+
+def _call_traits(node: ast.Call) -> set[str]:
+    text = _text(node.func)
+    last = text.rsplit(".", 1)[-1]
+    found: set[str] = set()
+    if text in RUNNERS or last in ("ProcessPoolExecutor", "Popen", "fork") or text == "os.system":
+        found.add("process")
+    if text == "print":
+        found.add("print")
+    if last in FILE_CALLS and text != "re.compile":
+        found.add("file")
+    if text in TIME_CALLS or text.endswith(("datetime.now", ".perf_counter")):
+        found.add("time")
+    if text.startswith(("np.random.", "numpy.random.", "torch.rand")):
+        found.add("random")
+    if last in ("timeout", "timeout_limit", "exit_after") and "aiohttp" not in text and "." not in text:
+        found.add("signal")
+    if text in ("os.getenv", "getenv", "os.environ.get", "environ.get", "os.environ.setdefault") and node.args:
+        found |= _environment(node.args[0])
+    return found
+
+
+def _environment(node: ast.expr) -> set[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return {f"env:{node.value}"}
+    return set()
+
+
+def _text(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        inner = _text(node.value)
+        return f"{inner}.{node.attr}" if inner else node.attr
+    return node.id if isinstance(node, ast.Name) else ""
