@@ -1,0 +1,41 @@
+"""The nodes of the graph, one file each: thin calls of pure functions on stored values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from migrate_agent.engine import Draft, Engine
+from migrate_agent.request import RunRequest
+from migrate_agent.runs import RunFolder
+from migrate_agent.state import RunState
+from migrate_tools.model import CheckResult, Example, Recipe, Translation
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every node gets beside the state."""
+
+    run: RunFolder
+    request: RunRequest
+    engine: Engine
+    progress: Callable[[str], None]
+
+    def recipe(self, state: RunState) -> Recipe:
+        """The recipe that `inspect` stored."""
+        return self.run.model(Recipe, state["recipe"])
+
+    def translations(self, state: RunState) -> tuple[Translation, ...]:
+        """The current translations, refused launches included."""
+        return self.run.models(Translation, state["translations"])
+
+    def checks(self, state: RunState) -> tuple[CheckResult, ...]:
+        """Results of the last ladder; empty before `test`."""
+        return self.run.models(CheckResult, state["checks"]) if "checks" in state else ()
+
+    def draft(self, state: RunState) -> Draft:
+        """The current draft."""
+        return Draft(self.translations(state), self.run.model(Example, state["example"]))
+
+
+Node = Callable[[RunState, Context], RunState]

@@ -1,0 +1,275 @@
+"""The command line: options in, exit code out. Every command imports its work when it is called."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import traceback
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from migrate_tools import __version__
+from migrate_tools.errors import MigrateError
+
+INTERNAL_ERROR = 70
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="migrate-agent",
+    help="Moves an RL training recipe from verl to Relax and proves that it still means the same.",
+    epilog="Exit codes: 0 verified or rehearsed, 1 partial, 2 wrong usage or refused, 3 the machine lacks "
+    "something, 4 a budget ran out, 70 a fault of this program.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class Mode(StrEnum):
+    """Default mode of the generated scripts."""
+
+    sync = "sync"
+    async_ = "async"
+
+
+class BatchPolicy(StrEnum):
+    """How verl's batch sizes are carried over."""
+
+    on_policy = "on-policy"
+    faithful = "faithful"
+
+
+class SandboxKind(StrEnum):
+    """Where foreign code runs."""
+
+    auto = "auto"
+    docker = "docker"
+    bubblewrap = "bubblewrap"
+
+
+class Smoke(StrEnum):
+    """Whether a GPU step is tried."""
+
+    auto = "auto"
+    off = "off"
+    required = "required"
+
+
+class RelaxVersion(StrEnum):
+    """Which built-in flag contract the example is written for."""
+
+    latest = "latest"
+    studio = "studio"
+    infra = "infra"
+
+
+class Llm(StrEnum):
+    """Whether a language model may be asked."""
+
+    auto = "auto"
+    off = "off"
+
+
+Recipe = Annotated[Path, typer.Argument(help="Folder of the verl recipe.", show_default=False)]
+ExampleDir = Annotated[Path, typer.Argument(help="examples/<algo> below a Relax root.", show_default=False)]
+Launches = Annotated[list[str] | None, typer.Option("--launch", help="Only this launch script; repeatable.")]
+VerlRoot = Annotated[Path | None, typer.Option(help="A verl checkout to read the recipe against.")]
+VerlVersion = Annotated[str | None, typer.Option(help="A verl release, fetched as a wheel when needed.")]
+Sandbox = Annotated[SandboxKind, typer.Option("--sandbox", help="Where code of the recipe runs.")]
+Contract = Annotated[RelaxVersion, typer.Option("--relax-version", help="Flag contract of Relax.")]
+Policy = Annotated[BatchPolicy, typer.Option("--batch-policy", help="How batch sizes are carried over.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
+
+
+@app.callback()
+def top(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Moves an RL training recipe from verl to Relax and proves that it still means the same."""
+
+
+@app.command()
+def run(
+    recipe: Annotated[Path | None, typer.Argument(help="Folder of the verl recipe.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the example; else made from the folder.")] = None,
+    launch: Launches = None,
+    relax_root: Annotated[Path | None, typer.Option(help="Relax checkout to write into.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write into; default ./relax-<name>.")] = None,
+    verl_root: VerlRoot = None,
+    verl_version: VerlVersion = None,
+    mode_default: Annotated[Mode, typer.Option(help="Mode of the scripts when none is given.")] = Mode.sync,
+    batch_policy: Policy = BatchPolicy.on_policy,
+    sandbox: Sandbox = SandboxKind.auto,
+    llm: Annotated[Llm, typer.Option(help="No step asks a model yet, so both values mean off.")] = Llm.auto,
+    smoke: Annotated[
+        Smoke, typer.Option(help="One GPU step: auto: where there is a GPU; required: stop without one.")
+    ] = Smoke.auto,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Do everything, write nothing.")] = False,
+    as_json: Json = False,
+    resume: Annotated[str | None, typer.Option(metavar="RUN_ID", help="Go on with a run that was cut off.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that a person edited.")] = False,
+    relax_version: Contract = RelaxVersion.latest,
+    parity_cases: Annotated[int | None, typer.Option(min=1, help="Cases of the parity check, at most.")] = None,
+    parity_seconds: Annotated[float | None, typer.Option(min=1, help="Seconds for the old reward, at most.")] = None,
+) -> int:
+    """Migrate a recipe, check the result, write it and report."""
+    from migrate_agent.commands import run as command
+
+    options = command.Options(
+        recipe=recipe,
+        name=name,
+        launches=tuple(launch or ()),
+        relax_root=relax_root,
+        out=out,
+        verl_root=verl_root,
+        verl_version=verl_version,
+        mode_default=mode_default.value,
+        batch_policy=batch_policy.value,
+        sandbox=sandbox.value,
+        smoke=smoke.value,
+        relax_version=relax_version.value,
+        parity_cases=parity_cases,
+        parity_seconds=parity_seconds,
+    )
+    return command.run(options, resume=resume, dry_run=dry_run, force=force, as_json=as_json)
+
+
+@app.command()
+def inspect(
+    recipe: Recipe,
+    launch: Launches = None,
+    verl_root: VerlRoot = None,
+    verl_version: VerlVersion = None,
+    batch_policy: Policy = BatchPolicy.on_policy,
+    sandbox: Sandbox = SandboxKind.auto,
+    relax_version: Contract = RelaxVersion.latest,
+    as_json: Json = False,
+) -> int:
+    """Show what is in a recipe and what would happen to it; writes nothing."""
+    from migrate_agent.commands import inspect as command
+    from migrate_agent.commands.run import Options
+
+    options = Options(
+        recipe=recipe,
+        launches=tuple(launch or ()),
+        verl_root=verl_root,
+        verl_version=verl_version,
+        batch_policy=batch_policy.value,
+        sandbox=sandbox.value,
+        relax_version=relax_version.value,
+    )
+    return command.inspect(options, as_json=as_json)
+
+
+@app.command()
+def verify(
+    example_dir: ExampleDir,
+    sandbox: Sandbox = SandboxKind.auto,
+    relax_version: Contract = RelaxVersion.latest,
+    as_json: Json = False,
+) -> int:
+    """Climb the ladder of checks again on an example that is already there."""
+    from migrate_agent.commands import verify as command
+
+    return command.verify(example_dir, sandbox=sandbox.value, relax_version=relax_version.value, as_json=as_json)
+
+
+@app.command("convert-data")
+def convert_data(
+    source: Annotated[Path, typer.Argument(help="verl parquet file or folder.", show_default=False)],
+    destination: Annotated[Path, typer.Argument(help="File or folder to write.", show_default=False)],
+    prompt_key: Annotated[str, typer.Option(help="Column with the prompt.")] = "prompt",
+    reward_fn_key: Annotated[str, typer.Option(help="Column that names the data source.")] = "data_source",
+) -> int:
+    """Convert verl parquet data to the columns that Relax reads."""
+    from migrate_agent.commands import data as command
+
+    return command.convert_data(source, destination, prompt_key=prompt_key, reward_fn_key=reward_fn_key)
+
+
+@app.command()
+def smoke(
+    example_dir: ExampleDir,
+    sandbox: Sandbox = SandboxKind.auto,
+    relax_version: Contract = RelaxVersion.latest,
+    as_json: Json = False,
+) -> int:
+    """Rehearse the launch of an example, then one GPU step where there is a GPU."""
+    from migrate_agent.commands import verify as command
+
+    return command.smoke(example_dir, sandbox=sandbox.value, relax_version=relax_version.value, as_json=as_json)
+
+
+@app.command()
+def contract(
+    relax_root: Annotated[Path, typer.Argument(help="A Relax checkout.", show_default=False)],
+    as_json: Json = False,
+) -> int:
+    """Read the flags of a Relax checkout and compare them with the built-in contract."""
+    from migrate_agent.commands import contract as command
+
+    return command.contract(relax_root, as_json=as_json)
+
+
+@app.command()
+def doctor(
+    fix: Annotated[bool, typer.Option("--fix", help="Build the sandbox image and fetch the verl wheel.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Say what this machine has: sandbox, verl source, tools, GPU, model key."""
+    from migrate_agent.commands import doctor as command
+
+    return command.doctor(fix=fix, as_json=as_json)
+
+
+def run_cli(arguments: list[str]) -> int:
+    """Runs one command line and returns its exit code; every error becomes one line on stderr."""
+    debug = "--debug" in arguments
+    arguments = [argument for argument in arguments if argument != "--debug"]
+    if "--version" in arguments[:1]:
+        print(f"migrate-agent {__version__}")
+        return 0
+    try:
+        result: Any = typer.main.get_command(app).main(args=arguments, prog_name="migrate-agent", standalone_mode=False)
+    except MigrateError as error:
+        return _complain(error.line(), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted -- the same command with --resume RUN_ID goes on", INTERRUPTED)
+    except BrokenPipeError:
+        return INTERRUPTED
+    except Exception as error:
+        if hasattr(error, "format_message"):
+            return _complain(f"{error.format_message()} -- see migrate-agent --help", 2)
+        if debug:
+            raise
+        return _complain(_logged(error), INTERNAL_ERROR)
+    return result if isinstance(result, int) else 0
+
+
+def main() -> None:
+    """Console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(run_cli(sys.argv[1:]))
+
+
+def _complain(line: str, code: int) -> int:
+    print(f"migrate-agent: error: {' '.join(line.split())}", file=sys.stderr)
+    return code
+
+
+def _logged(error: Exception) -> str:
+    path = getattr(error, "migrate_agent_log", None)
+    if path is None:
+        handle = tempfile.NamedTemporaryFile("w", prefix="migrate-agent-", suffix=".log", delete=False)
+        path = handle.name
+    else:
+        handle = Path(path).open("w")  # noqa: SIM115
+    with handle:
+        handle.write("".join(traceback.format_exception(error)))
+    return f"a fault of this program: {type(error).__name__}: {error} -- the traceback is in {path}; please report it"

@@ -1,0 +1,220 @@
+"""`migrate-agent run`: the whole way from a recipe folder to an installed, checked example."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from migrate_agent.console import progress, table
+from migrate_agent.engine import Engine, Progress
+from migrate_agent.graph import run_graph
+from migrate_agent.nodes import Context
+from migrate_agent.request import RunRequest, algo_name, checked_algo_name
+from migrate_agent.runs import RunFolder, new_run, open_run, write_bytes
+from migrate_agent.state import RunState
+from migrate_agent.verdict import EXIT_CODES
+from migrate_tools.errors import MachineError, RefusedInput, UsageError
+from migrate_tools.model import Example, ExampleFile, Mode
+
+
+@dataclass(frozen=True)
+class Options:
+    """Command-line options before they are made absolute and checked."""
+
+    recipe: Path | None
+    name: str | None = None
+    launches: tuple[str, ...] = ()
+    relax_root: Path | None = None
+    out: Path | None = None
+    verl_root: Path | None = None
+    verl_version: str | None = None
+    mode_default: Mode = "sync"
+    batch_policy: Literal["on-policy", "faithful"] = "on-policy"
+    sandbox: Literal["auto", "docker", "bubblewrap"] = "auto"
+    smoke: Literal["auto", "off", "required"] = "auto"
+    relax_version: Literal["latest", "studio", "infra"] = "latest"
+    parity_cases: int | None = None
+    parity_seconds: float | None = None
+
+
+def run(options: Options, *, resume: str | None, dry_run: bool, force: bool, as_json: bool) -> int:
+    """Runs or resumes; returns the exit code.
+
+    Raises:
+        MigrateError: what stops the run, with its own exit code; the destination is then untouched.
+    """
+    from migrate_agent.local_engine import LocalEngine
+
+    if resume is None:
+        request = make_request(options)
+        folder = new_run(request)
+    else:
+        folder = open_run(resume)
+        request = folder.request()
+    with progress() as say, folder.locked():
+        engine = LocalEngine(say)
+        if request.smoke == "required" and not engine.has_gpu():
+            raise MachineError(
+                "--smoke required, but there is no GPU here", "run it on a GPU machine or use --smoke auto"
+            )
+        state = execute(folder, request, engine, say, resume=resume is not None)
+        result = folder.get(state["result"])
+        refused = state["verdict"] == "refused"
+        if not dry_run and not refused:
+            say(f"install into {request.destination}")
+            install(folder, state, request, result, force=force)
+    document = json.loads(result["json"])
+    print(result["json"], end="") if as_json else print(summary(document, request, dry_run=dry_run))
+    if refused:
+        for reason in document["reasons"]:
+            print(f"migrate-agent: refused: {reason}", file=sys.stderr)
+    return EXIT_CODES[document["verdict"]]
+
+
+def make_request(options: Options) -> RunRequest:
+    """The options as a request with absolute paths.
+
+    Raises:
+        RefusedInput: the recipe is not a folder.
+        UsageError: options that contradict each other.
+    """
+    recipe = recipe_folder(options.recipe)
+    if options.relax_root and options.out:
+        raise UsageError("--relax-root and --out exclude each other", "give one of them")
+    if options.verl_root and options.verl_version:
+        raise UsageError("--verl-root and --verl-version exclude each other", "give one of them")
+    if options.relax_root and not (options.relax_root / "relax").is_dir():
+        raise UsageError(
+            f"{options.relax_root} is not a Relax checkout: it has no folder relax/", "use --out for a new folder"
+        )
+    algo = checked_algo_name(options.name) if options.name else algo_name(recipe.name)
+    destination = options.relax_root or options.out or Path(f"relax-{algo}")
+    if destination.exists() and not destination.is_dir():
+        raise UsageError(f"{destination} is not a folder", "choose another --out")
+    return RunRequest(
+        recipe=str(recipe),
+        algo=algo,
+        launches=options.launches,
+        destination=str(destination.resolve()),
+        relax_root=str(options.relax_root.resolve()) if options.relax_root else None,
+        verl_root=str(options.verl_root.resolve()) if options.verl_root else None,
+        verl_version=options.verl_version,
+        mode_default=options.mode_default,
+        batch_policy=options.batch_policy,
+        sandbox=options.sandbox,
+        smoke=options.smoke,
+        relax_version=options.relax_version,
+        parity_cases=options.parity_cases,
+        parity_seconds=options.parity_seconds,
+    )
+
+
+def recipe_folder(path: Path | None) -> Path:
+    """The absolute path of a recipe folder.
+
+    Raises:
+        UsageError: none was given.
+        RefusedInput: it is missing or not a folder.
+    """
+    if path is None:
+        raise UsageError("no recipe was given", "migrate-agent run FOLDER, or --resume RUN_ID")
+    if not path.exists():
+        raise RefusedInput(f"{path} does not exist", "give the folder of a verl recipe")
+    if not path.is_dir():
+        raise RefusedInput(
+            f"{path} is not a folder", f"give its folder, and --launch {path.name} for this script alone"
+        )
+    return path.resolve()
+
+
+def execute(folder: RunFolder, request: RunRequest, engine: Engine, say: Progress, *, resume: bool) -> RunState:
+    """Runs the graph and keeps the seconds of each node in timings.json beside the checkpoints."""
+    seconds: dict[str, float] = {}
+
+    def observe(node: str, took: float | None) -> None:
+        if took is None:
+            say(f"run {folder.id}: {node}")
+        else:
+            seconds[node] = round(seconds.get(node, 0.0) + took, 4)
+
+    context = Context(folder, request, engine, say)
+    try:
+        return run_graph(context, observe, resume=resume)
+    except Exception as error:
+        error.migrate_agent_log = folder.log  # type: ignore[attr-defined]
+        raise
+    finally:
+        write_bytes(folder.root / "timings.json", json.dumps(seconds).encode())
+
+
+def install(folder: RunFolder, state: RunState, request: RunRequest, result: Mapping[str, str], *, force: bool) -> None:
+    """Writes the example and its migration/ folder into the destination, all or nothing."""
+    from migrate_tools.relax.install import write_example
+
+    destination = Path(request.destination)
+    example = with_report(folder.model(Example, state["example"]), result, destination)
+    write_example(example, destination, force=force)
+
+
+def with_report(example: Example, result: Mapping[str, str], destination: Path) -> Example:
+    """The example together with its report files.
+
+    An installed migration.json that differs only in measured seconds is kept, so that running again gives the
+    same bytes.
+    """
+    base = f"examples/{example.algo}/migration"
+    known = destination / base / "migration.json"
+    text = result["json"]
+    if known.is_file():
+        before = known.read_text("utf-8", errors="replace")
+        text = before if without_seconds(before) == without_seconds(text) else text
+    files = (
+        ExampleFile(path=f"{base}/migration.json", text=text, origin="rendered"),
+        ExampleFile(path=f"{base}/MIGRATION.md", text=result["page"], origin="rendered"),
+    )
+    return example.model_copy(update={"files": (*example.files, *files)})
+
+
+def without_seconds(text: str) -> Any:
+    """A migration.json without its measured times; None when it cannot be read."""
+    try:
+        document = json.loads(text)
+        for check in document["checks"]:
+            check["seconds"] = 0.0
+    except (ValueError, KeyError, TypeError):
+        return None
+    return document
+
+
+def summary(document: Mapping[str, Any], request: RunRequest, *, dry_run: bool) -> str:
+    """What a person reads on stdout."""
+    algo, verdict = document["algo"], document["verdict"]
+    lines = [f"{algo}: {verdict}"]
+    lines += [f"  {reason}" for reason in document["reasons"]]
+    rows = [
+        [str(check["rung"]), check["name"], check["status"].replace("_", " "), check["summary"]]
+        for check in document["checks"]
+    ]
+    if rows:
+        lines += ["", table(["rung", "check", "result", "evidence"], rows)]
+    counts: dict[str, int] = {}
+    for line in document["ledger"]:
+        for status, count in line["counts"].items():
+            counts[status] = counts.get(status, 0) + count
+    lines += [
+        "",
+        "settings: " + ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items() if count),
+    ]
+    if verdict == "refused":
+        lines.append("nothing was written")
+    elif dry_run:
+        lines.append(f"dry run: nothing was written; {len(document['files'])} files would go to {request.destination}")
+    else:
+        base = Path(request.destination) / "examples" / algo
+        lines += [f"written: {base}", f"read:    {base / 'migration' / 'MIGRATION.md'}"]
+    lines.append(f"run:     {document['run_id']}")
+    return "\n".join(lines)

@@ -1,0 +1,77 @@
+"""The deterministic tools behind one Protocol, so that the graph is tested without them.
+
+`LocalEngine` binds the real ones; imports are lazy because reading, writing and checking pull in heavy packages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from migrate_agent.request import RunRequest
+from migrate_tools.model import CheckResult, Example, Launch, Recipe, Translation
+
+if TYPE_CHECKING:
+    from migrate_tools.relax.contract import FlagContract
+    from migrate_tools.sandbox import Sandbox
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What the checks look at and a repair may change."""
+
+    translations: tuple[Translation, ...]
+    example: Example
+
+
+class Engine(Protocol):
+    """Everything the nodes need; each method may be called again with the same arguments after a kill."""
+
+    def read(self, request: RunRequest) -> Recipe:
+        """The recipe folder as a value."""
+
+    def translate(self, recipe: Recipe, launch: Launch, request: RunRequest, variant: str) -> Translation:
+        """One launch in Relax's terms."""
+
+    def extract(self, recipe: Recipe, launch: Launch) -> dict[str, Any] | None:
+        """The reward function with what it needs, as JSON; None when the launch has no function."""
+
+    def freeze(self, recipe: Recipe, launch: Launch, request: RunRequest, work: Path) -> dict[str, Any] | None:
+        """The old scorer's recorded answers, as JSON; None when there is nothing to record."""
+
+    def render(
+        self,
+        recipe: Recipe,
+        translations: tuple[Translation, ...],
+        extracted: Mapping[str, dict[str, Any]],
+        request: RunRequest,
+    ) -> Example:
+        """The files of the example."""
+
+    def check(
+        self,
+        recipe: Recipe,
+        draft: Draft,
+        frozen: Mapping[str, dict[str, Any]],
+        request: RunRequest,
+        stage: Path,
+        work: Path,
+    ) -> tuple[CheckResult, ...]:
+        """Rungs 0 to 6 over the staged tree."""
+
+    def smoke(self, draft: Draft, request: RunRequest, stage: Path, work: Path) -> CheckResult:
+        """Rung 7, or why it was skipped."""
+
+    def known_flags(self, request: RunRequest) -> frozenset[str]:
+        """Every flag of the chosen Relax contract, with dashes."""
+
+    def contract_name(self, request: RunRequest) -> str:
+        """Name and origin of the chosen Relax contract."""
+
+    def redact(self, text: str) -> str:
+        """The text with every credential in it blotted out."""

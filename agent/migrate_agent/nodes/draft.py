@@ -1,0 +1,23 @@
+"""draft: Translations -> Example."""
+
+from __future__ import annotations
+
+from migrate_agent.nodes import Context
+from migrate_agent.nodes.plan import movable
+from migrate_agent.state import RunState
+from migrate_tools.model import Example, Translation
+
+
+def draft(state: RunState, context: Context) -> RunState:
+    """Renders the files for every launch that is not refused."""
+    example = rendered(state, context, context.translations(state))
+    return {"example": context.run.put_model(example), "attempts": [], "tried": []}
+
+
+def rendered(state: RunState, context: Context, translations: tuple[Translation, ...]) -> Example:
+    """The example for these translations, without any credential that the recipe carried."""
+    recipe, kept = movable(context.recipe(state), translations)
+    extracted = {name: context.run.get(digest) for name, digest in state["extracted"].items()}
+    example = context.engine.render(recipe, kept, extracted, context.request)
+    files = tuple(item.model_copy(update={"text": context.engine.redact(item.text)}) for item in example.files)
+    return example.model_copy(update={"files": files})

@@ -1,0 +1,74 @@
+"""repair: tries the next rule that knows a failing check; without one, the graph goes on with the best state."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from migrate_agent.engine import Draft
+from migrate_agent.nodes import Context
+from migrate_agent.nodes.draft import rendered
+from migrate_agent.repair_rules import RULES, Repaired
+from migrate_agent.state import Attempt, RunState
+from migrate_tools.model import CheckResult
+
+MAX_ATTEMPTS = 6
+
+
+def repair(state: RunState, context: Context) -> RunState:
+    """Makes one new draft, or none. A rule is tried once on the same failure."""
+    draft = context.draft(state)
+    tried = list(state.get("tried", []))
+    flags = context.engine.known_flags(context.request)
+    for check in context.checks(state):
+        if check.status != "failed":
+            continue
+        for rule in RULES:
+            mark = signature(rule.name, check)
+            if mark in tried:
+                continue
+            tried.append(mark)
+            repaired = rule.apply(check, draft, flags)
+            if repaired is not None and repaired.draft != draft:
+                return _pending(state, context, tried, rule.name, check, repaired)
+    return {"tried": tried}
+
+
+def signature(rule: str, check: CheckResult) -> str:
+    """A rule on a failure: the same text for the same failure."""
+    body = json.dumps(check.evidence, sort_keys=True, default=str)
+    return f"{rule}:{check.name}:{hashlib.sha256(body.encode()).hexdigest()[:12]}"
+
+
+def wants_repair(state: RunState, context: Context) -> bool:
+    """Whether something failed and attempts are left."""
+    failed = any(check.status == "failed" for check in context.checks(state))
+    return failed and len(state.get("attempts", [])) < MAX_ATTEMPTS
+
+
+def is_pending(state: RunState) -> bool:
+    """Whether `repair` made a draft that has to be tested."""
+    attempts = state.get("attempts", [])
+    return bool(attempts) and attempts[-1]["outcome"] == "pending"
+
+
+def _pending(
+    state: RunState, context: Context, tried: list[str], rule: str, check: CheckResult, repaired: Repaired
+) -> RunState:
+    attempts = state.get("attempts", [])
+    attempt: Attempt = {
+        "number": len(attempts) + 1,
+        "rule": rule,
+        "check": check.name,
+        "what": repaired.what,
+        "outcome": "pending",
+    }
+    draft = repaired.draft
+    if draft.translations != context.translations(state):
+        draft = Draft(draft.translations, rendered(state, context, draft.translations))
+    return {
+        "example": context.run.put_model(draft.example),
+        "translations": context.run.put_models(draft.translations),
+        "attempts": [*attempts, attempt],
+        "tried": tried,
+    }

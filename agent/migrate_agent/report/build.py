@@ -1,0 +1,186 @@
+"""Stored values -> MigrationReport."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from migrate_agent.ledger import LedgerLine
+from migrate_agent.report.model import (
+    AttemptInfo,
+    DecisionInfo,
+    FileInfo,
+    LaunchInfo,
+    MigrationReport,
+    Mutants,
+    ParityInfo,
+    RecipeInfo,
+    RelaxInfo,
+    SettingInfo,
+    VerlInfo,
+)
+from migrate_agent.state import Attempt
+from migrate_agent.verdict import LAST_CPU_RUNG, decide, holds_back, is_refused, launch_verdict, worst
+from migrate_tools import __version__
+from migrate_tools.model import CheckResult, Example, Launch, Note, Recipe, Translation, Verdict
+
+PARITY_RUNG = 3
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a report is built from."""
+
+    run_id: str
+    algo: str
+    contract: str
+    recipe: Recipe
+    translations: tuple[Translation, ...]
+    ledger: tuple[LedgerLine, ...]
+    example: Example | None
+    checks: tuple[CheckResult, ...]
+    attempts: Sequence[Attempt] = ()
+
+
+def build_report(facts: Facts) -> MigrationReport:
+    """The report; the verdict is decided here and nowhere else."""
+    recipe = facts.recipe
+    verdict = decide(facts.translations, facts.checks)
+    launches = {launch.name: launch for launch in recipe.launches}
+    written = {item.path for item in facts.example.files} if facts.example else set()
+    first = recipe.launches[0] if recipe.launches else None
+    return MigrationReport(
+        tool_version=__version__,
+        run_id=facts.run_id,
+        algo=facts.algo,
+        recipe=RecipeInfo(path=recipe.root, name=recipe.name, commit=recipe.commit, sha256=recipe.sha256),
+        verl=VerlInfo(version=first.verl.version, how=first.verl.how) if first else None,
+        relax=RelaxInfo(contract=facts.contract),
+        verdict=verdict,
+        reasons=tuple(reasons(facts, verdict)),
+        launches=tuple(_launch(launches[item.launch], item, written) for item in facts.translations),
+        settings=tuple(_settings(facts.translations)),
+        ledger=facts.ledger,
+        files=tuple(_file(path, text, origin) for path, text, origin in _texts(facts.example)),
+        checks=facts.checks,
+        parity=parity_info(facts.checks),
+        decisions=merged_decisions(facts.translations),
+        attempts=tuple(AttemptInfo(**attempt) for attempt in facts.attempts),
+        skipped=recipe.skipped,
+        shell_features=recipe.shell_features,
+        notes=recipe.notes,
+        secrets=recipe.secrets,
+    )
+
+
+def reasons(facts: Facts, verdict: Verdict) -> Iterable[str]:
+    """Each thing that keeps the verdict from being better, by name."""
+    for item in facts.translations:
+        for refusal in item.refusals:
+            yield f"{item.launch}: {refusal}"
+        if is_refused(item):
+            continue
+        for setting in item.settings:
+            if holds_back(setting):
+                place = f" ({setting.source.file}:{setting.source.line})" if setting.source else ""
+                yield f"{item.launch}: {setting.key} is {setting.status}{place}: {setting.reason}"
+    for check in facts.checks:
+        if check.status == "failed" or (check.status == "not_checkable" and check.rung <= LAST_CPU_RUNG):
+            yield f"check {check.name} {check.status.replace('_', ' ')}: {check.summary}"
+        if check.rung > LAST_CPU_RUNG and check.status == "skipped" and verdict == "rehearsed":
+            yield f"not verified: {check.summary}"
+
+
+def parity_info(checks: Iterable[CheckResult]) -> ParityInfo | None:
+    """Sums the figures of rung 3; None when no parity check ran."""
+    ran = [item for item in checks if item.rung == PARITY_RUNG and "cases" in item.evidence]
+    if not ran:
+        return None
+    coverage = [item.evidence["branch_coverage"] for item in ran if item.evidence.get("branch_coverage") is not None]
+    mutants = [item.evidence["mutants"] for item in ran if item.evidence.get("mutants")]
+    return ParityInfo(
+        cases=sum(_count(item.evidence["cases"]) for item in ran),
+        mismatches=sum(_count(item.evidence.get("mismatches", 0)) for item in ran),
+        branch_coverage=min(coverage) if coverage else None,
+        mutants=Mutants(killed=sum(m["killed"] for m in mutants), total=sum(m["total"] for m in mutants))
+        if mutants
+        else None,
+    )
+
+
+def merged_decisions(translations: Iterable[Translation]) -> tuple[DecisionInfo, ...]:
+    """Each decision once, with the launches it holds for."""
+    found: dict[str, DecisionInfo] = {}
+    for item in translations:
+        for decision in item.decisions:
+            key = decision.model_dump_json()
+            known = found.get(key)
+            names = (*known.launches, item.launch) if known else (item.launch,)
+            found[key] = DecisionInfo(**decision.model_dump(), launches=names)
+    return tuple(found.values())
+
+
+def reward_line(launch: Launch) -> str:
+    """What scores a response, in one line."""
+    reward = launch.reward
+    if reward.kind == "custom":
+        return f"{reward.path}:{reward.function}"
+    return {"builtin": "verl's scorer by data_source", "model": "a reward model on GPU", "none": "nothing"}[reward.kind]
+
+
+def _launch(launch: Launch, item: Translation, written: set[str]) -> LaunchInfo:
+    script = run_script(item)
+    return LaunchInfo(
+        name=launch.name,
+        script=launch.script,
+        line=launch.line,
+        module=launch.module,
+        how=launch.how,
+        run_script=script if script in written else "",
+        verdict=worst([launch_verdict(item)]),
+        refusals=item.refusals,
+        async_refusal=item.async_refusal,
+        reward=reward_line(launch),
+        reward_manager=launch.reward.manager,
+        data_known_from=launch.data.known_from,
+        unset=launch.unset,
+        batch=item.batch,
+        gpus=item.gpus,
+        effective=item.effective,
+        notes=_unique([*launch.notes, *item.notes]),
+        guide_differences=item.guide_differences,
+    )
+
+
+def run_script(item: Translation) -> str:
+    """Path of the generated script of one launch."""
+    suffix = f"_{item.variant}" if item.variant else ""
+    return f"examples/{item.algo}/run_{item.algo}{suffix}.sh"
+
+
+def _settings(translations: Iterable[Translation]) -> Iterable[SettingInfo]:
+    for item in translations:
+        for setting in item.settings:
+            yield SettingInfo(launch=item.launch, **setting.model_dump())
+
+
+def _texts(example: Example | None) -> Iterable[tuple[str, str, str]]:
+    for item in example.files if example else ():
+        yield item.path, item.text, item.origin
+
+
+def _file(path: str, text: str, origin: str) -> FileInfo:
+    return FileInfo.model_validate(
+        {"path": path, "origin": origin, "sha256": hashlib.sha256(text.encode("utf-8")).hexdigest()}
+    )
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool | int | float):
+        return int(value)
+    return len(value) if isinstance(value, list | tuple | dict) else 0
+
+
+def _unique(notes: Iterable[Note]) -> tuple[Note, ...]:
+    return tuple(dict.fromkeys(notes))

@@ -1,0 +1,204 @@
+"""MIGRATION.md: what a reviewer reads in two minutes, made from the report alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from migrate_agent.report.model import LaunchInfo, MigrationReport, SettingInfo
+from migrate_tools.model import CheckResult, EffectRow, Note, SourceRef
+
+MEANING = {
+    "verified": "every check passes, a real training step on a GPU included.",
+    "rehearsed": "every check that needs no GPU passes; no training step was run.",
+    "partial": "the files are written, but something named below is missing, unknown or failing.",
+    "refused": "nothing was written.",
+}
+QUIET = {"exact", "derived", "automatic", "no_effect"}
+CELL = 160
+
+
+def render_markdown(report: MigrationReport) -> str:
+    """The whole page; ends with one newline."""
+    parts = [
+        _head(report),
+        _human(report),
+        _launches(report.launches),
+        _effective(report.launches),
+        _guide(report.launches),
+        _checks(report.checks),
+        _settings(report),
+        _decisions(report),
+        _left_behind(report),
+        _attempts(report),
+        _files(report),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _head(report: MigrationReport) -> str:
+    verl = f"verl {report.verl.version} ({report.verl.how})" if report.verl else "no verl version"
+    lines = [
+        f"# {report.algo}: from verl to Relax",
+        "",
+        f"**Verdict: {report.verdict}**: {MEANING[report.verdict]}",
+        "",
+        f"Recipe `{report.recipe.name}`, {verl}; Relax contract {report.relax.contract}; "
+        f"run `{report.run_id}`; no language model was used.",
+    ]
+    if report.reasons:
+        lines += ["", "Why not better:", "", *(f"- {_text(reason)}" for reason in report.reasons)]
+    return "\n".join(lines)
+
+
+def _human(report: MigrationReport) -> str:
+    items: list[str] = []
+    for launch in report.launches:
+        items += [f"{_text(note.text)}{_where(note.source)}" for note in launch.notes]
+        if launch.async_refusal and not launch.refusals:
+            items.append(f"`{launch.name}` has no async mode: {_text(launch.async_refusal)}")
+        if launch.unset:
+            items.append(f"`{launch.script}` reads variables that nobody sets: {', '.join(launch.unset)}")
+    items += [f"{_text(note.text)}{_where(note.source)}" for note in report.notes]
+    items += [
+        f"a {secret.kind} stands in the recipe{_where(secret.source)}: it was not copied; set it in the environment"
+        for secret in report.secrets
+    ]
+    return _section("What needs a human", [f"- {item}" for item in dict.fromkeys(items)] or ["Nothing was found."])
+
+
+def _launches(launches: Sequence[LaunchInfo]) -> str:
+    rows = [
+        [
+            f"`{item.script}`",
+            f"`{item.run_script}`" if item.run_script else "not written",
+            item.verdict if item.verdict in {"refused", "partial"} else "translated",
+            f"{item.reward} (manager {item.reward_manager})",
+            item.data_known_from,
+        ]
+        for item in launches
+    ]
+    return _section("Launches", _table(["verl script", "Relax script", "state", "reward", "data known from"], rows))
+
+
+def _effective(launches: Sequence[LaunchInfo]) -> str:
+    groups: dict[tuple[EffectRow, ...], list[str]] = {}
+    for item in launches:
+        if item.effective:
+            groups.setdefault(item.effective, []).append(item.name)
+    lines: list[str] = []
+    for rows, names in groups.items():
+        if len(launches) > 1:
+            lines += ["", f"For {', '.join(f'`{name}`' for name in names)}:", ""]
+        cells = [[row.name, row.verl, row.relax, "yes" if row.same else "**no**", row.why] for row in rows]
+        lines += _table(["", "verl", "Relax", "same", "why"], cells)
+    return _section("What will be trained", lines) if lines else ""
+
+
+def _guide(launches: Iterable[LaunchInfo]) -> str:
+    notes = dict.fromkeys(note for item in launches for note in item.guide_differences)
+    return _section("Where this differs from the migration guide", _notes(notes)) if notes else ""
+
+
+def _checks(checks: Sequence[CheckResult]) -> str:
+    rows = [[str(item.rung), item.name, item.status.replace("_", " "), item.summary] for item in checks]
+    lines = _table(["rung", "check", "result", "evidence"], rows)
+    for item in checks:
+        if item.status == "failed":
+            lines += ["", f"`{item.name}` found:", "", *(f"- {line}" for line in _evidence(item.evidence))]
+    return _section("Checks", lines) if checks else ""
+
+
+def _settings(report: MigrationReport) -> str:
+    statuses = list(report.ledger[0].counts) if report.ledger else []
+    rows = [
+        [f"`{line.launch}`", str(line.read), *(str(line.counts[status]) for status in statuses)]
+        for line in report.ledger
+    ]
+    lines = _table(["launch", "read", *(status.replace("_", " ") for status in statuses)], rows)
+    loud: dict[tuple[str, ...], list[str]] = {}
+    for item in report.settings:
+        if item.status not in QUIET and item.row != "launch-refused":
+            loud.setdefault(_setting_cells(item), []).append(f"{item.launch}{_where(item.source)}")
+    if loud:
+        lines += ["", "Not carried over exactly:", ""]
+        lines += _table(
+            ["key", "value", "state", "Relax", "reason", "where"],
+            [[*cells, _shortened(places)] for cells, places in loud.items()],
+        )
+    return _section("Settings", lines)
+
+
+def _setting_cells(item: SettingInfo) -> tuple[str, ...]:
+    return f"`{item.key}`", f"`{item.value}`", item.status, " ".join(item.relax), item.reason
+
+
+def _shortened(places: Sequence[str]) -> str:
+    shown = ", ".join(places[:2])
+    return shown if len(places) <= 2 else f"{shown} and {len(places) - 2} more"
+
+
+def _decisions(report: MigrationReport) -> str:
+    rows = [[item.question, item.choice, item.why, item.switch] for item in report.decisions]
+    return _section("Decisions", _table(["question", "choice", "why", "to choose otherwise"], rows)) if rows else ""
+
+
+def _left_behind(report: MigrationReport) -> str:
+    items = [f"- `{item.file}`: {_text(item.reason)}" for item in report.skipped]
+    items += _notes(dict.fromkeys(report.shell_features))
+    return _section("Left behind", items) if items else ""
+
+
+def _attempts(report: MigrationReport) -> str:
+    rows = [[str(item.number), item.rule, item.check, item.what, item.outcome] for item in report.attempts]
+    return _section("Repairs", _table(["", "rule", "because of", "change", "outcome"], rows)) if rows else ""
+
+
+def _files(report: MigrationReport) -> str:
+    return _section("Files", [f"- `{item.path}` ({item.origin})" for item in report.files]) if report.files else ""
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    return "\n".join([f"## {title}", "", *lines]).rstrip()
+
+
+def _notes(notes: Iterable[Note]) -> list[str]:
+    return [f"- {_text(note.text)}{_where(note.source)}" for note in notes]
+
+
+def _where(source: SourceRef | None) -> str:
+    if source is None:
+        return ""
+    return f" ({source.file}:{source.line})" if source.line else f" ({source.file})"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    body = ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
+    return ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head), *body]
+
+
+def _cell(text: str) -> str:
+    flat = _text(text).replace("|", "\\|")
+    return flat if len(flat) <= CELL * 3 else flat[: CELL * 3] + " ..."
+
+
+def _text(text: str) -> str:
+    """One line, with markup that a recipe might carry made harmless."""
+    return " ".join(str(text).split()).replace("<", "&lt;") if "`" not in str(text) else " ".join(str(text).split())
+
+
+def _evidence(value: Any, limit: int = 12) -> list[str]:
+    lines = list(_flatten("", value))
+    more = [f"and {len(lines) - limit} more in migration.json"] if len(lines) > limit else []
+    return [line if len(line) <= CELL * 2 else line[: CELL * 2] + " ..." for line in lines[:limit]] + more
+
+
+def _flatten(prefix: str, value: Any) -> Iterable[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _flatten(f"{prefix}{key}: ", item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _flatten(prefix, item)
+    else:
+        yield _text(f"{prefix}{value}")

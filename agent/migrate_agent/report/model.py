@@ -1,0 +1,169 @@
+"""The shape of migration.json; its JSON Schema is published as skill/schema/migration.schema.json."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ConfigDict
+
+from migrate_agent.ledger import LedgerLine
+from migrate_tools.model import (
+    BatchPlan,
+    CheckResult,
+    Decision,
+    EffectRow,
+    Frozen,
+    GpuPlan,
+    Note,
+    Risk,
+    Secret,
+    Skipped,
+    SourceRef,
+    Status,
+    Verdict,
+)
+
+SCHEMA_VERSION = "1.0"
+
+
+class RecipeInfo(Frozen):
+    """Where the input came from."""
+
+    path: str
+    name: str
+    commit: str | None
+    sha256: str
+
+
+class VerlInfo(Frozen):
+    """The verl source that the recipe was read against."""
+
+    version: str
+    how: str
+
+
+class RelaxInfo(Frozen):
+    """The Relax that the example was written for."""
+
+    contract: str
+    """Name and origin of the flag contract."""
+
+
+class LaunchInfo(Frozen):
+    """One training command and what became of it."""
+
+    name: str
+    script: str
+    line: int | None
+    module: str
+    how: str
+    run_script: str
+    """Path of the generated script; empty when the launch is refused."""
+    verdict: Verdict
+    refusals: tuple[str, ...]
+    async_refusal: str
+    reward: str
+    """What scores a response, in one line."""
+    reward_manager: str
+    data_known_from: str
+    unset: tuple[str, ...]
+    batch: BatchPlan | None
+    gpus: GpuPlan | None
+    effective: tuple[EffectRow, ...]
+    notes: tuple[Note, ...]
+    guide_differences: tuple[Note, ...]
+
+
+class SettingInfo(Frozen):
+    """One setting of the recipe and the one state it ended in."""
+
+    launch: str
+    key: str
+    value: Any
+    source: SourceRef | None
+    status: Status
+    relax: tuple[str, ...]
+    reason: str
+    row: str
+    risk: Risk
+
+
+class FileInfo(Frozen):
+    """One written file; `sha256` lets a later run see whether a person edited it."""
+
+    path: str
+    origin: Literal["rendered", "extracted", "llm"]
+    sha256: str
+
+
+class Mutants(Frozen):
+    """Seeded faults: how many the cases caught."""
+
+    killed: int
+    total: int
+
+
+class ParityInfo(Frozen):
+    """The certificate of rung 3 in figures, summed over the launches."""
+
+    cases: int
+    mismatches: int
+    branch_coverage: float | None = None
+    mutants: Mutants | None = None
+
+
+class DecisionInfo(Decision):
+    """A decision and the launches it holds for."""
+
+    launches: tuple[str, ...] = ()
+
+
+class LlmInfo(Frozen):
+    """What a language model contributed."""
+
+    used: bool = False
+    model: str | None = None
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    edits: tuple[str, ...] = ()
+
+
+class AttemptInfo(Frozen):
+    """One repair and whether it helped."""
+
+    number: int
+    rule: str
+    check: str
+    what: str
+    outcome: str
+
+
+class MigrationReport(Frozen):
+    """Everything that migration.json says."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", title="migration.json of migrate-agent")
+
+    schema_version: str = SCHEMA_VERSION
+    tool_version: str
+    run_id: str
+    algo: str
+    recipe: RecipeInfo
+    verl: VerlInfo | None
+    relax: RelaxInfo
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    """Why the verdict is not a better one."""
+    launches: tuple[LaunchInfo, ...]
+    settings: tuple[SettingInfo, ...]
+    ledger: tuple[LedgerLine, ...]
+    files: tuple[FileInfo, ...]
+    checks: tuple[CheckResult, ...]
+    parity: ParityInfo | None
+    decisions: tuple[DecisionInfo, ...]
+    llm: LlmInfo = LlmInfo()
+    attempts: tuple[AttemptInfo, ...]
+    skipped: tuple[Skipped, ...]
+    shell_features: tuple[Note, ...]
+    notes: tuple[Note, ...]
+    secrets: tuple[Secret, ...]

@@ -1,0 +1,96 @@
+"""What a run was asked to do: the options as one value, and the run id made from them."""
+
+from __future__ import annotations
+
+import hashlib
+import keyword
+import re
+from pathlib import Path
+from typing import Literal
+
+from migrate_tools import __version__
+from migrate_tools.errors import UsageError
+from migrate_tools.model import Frozen, Mode
+
+HASHED_WHOLE = 8 << 20
+"""Files up to this many bytes count with their content; larger ones with size, head and tail."""
+SKIPPED_FOLDERS = {".git", "__pycache__", ".venv", "node_modules"}
+
+
+class RunRequest(Frozen):
+    """Options of `migrate-agent run` that can change the result, and where the result goes."""
+
+    recipe: str
+    """Absolute path of the recipe folder."""
+    algo: str
+    launches: tuple[str, ...] = ()
+    destination: str
+    """Absolute path of the Relax root (or the new folder) that the example is installed into."""
+    relax_root: str | None = None
+    verl_root: str | None = None
+    verl_version: str | None = None
+    mode_default: Mode = "sync"
+    batch_policy: Literal["on-policy", "faithful"] = "on-policy"
+    sandbox: Literal["auto", "docker", "bubblewrap"] = "auto"
+    smoke: Literal["auto", "off", "required"] = "auto"
+    relax_version: Literal["latest", "studio", "infra"] = "latest"
+    parity_cases: int | None = None
+    parity_seconds: float | None = None
+
+
+def algo_name(text: str) -> str:
+    """A Python identifier made from a folder name: "Char-Count 2" becomes "char_count_2".
+
+    Raises:
+        UsageError: nothing usable is left.
+    """
+    name = re.sub(r"[^0-9a-zA-Z]+", "_", text).strip("_").lower()
+    if name and name[0].isdigit():
+        name = "r" + name
+    if not name or keyword.iskeyword(name):
+        raise UsageError(f"no Python name can be made from {text!r}", "choose one with --name ALGO")
+    return name
+
+
+def checked_algo_name(text: str) -> str:
+    """The name given with --name, unchanged.
+
+    Raises:
+        UsageError: it is not a plain lower-case Python identifier (it becomes a module and a file name).
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", text) or keyword.iskeyword(text):
+        raise UsageError(f"--name {text!r} is not a lower-case Python identifier", f"try --name {algo_name(text)}")
+    return text
+
+
+def run_id(request: RunRequest) -> str:
+    """Sixteen hex digits over the recipe's files, the options and our version."""
+    digest = hashlib.sha256()
+    digest.update(f"{__version__}\n{request.model_dump_json()}\n".encode())
+    digest.update(fingerprint(Path(request.recipe)).encode())
+    return digest.hexdigest()[:16]
+
+
+def fingerprint(folder: Path) -> str:
+    """SHA-256 over the names and contents of the files below `folder` (see HASHED_WHOLE); unreadable files by name."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder)
+        if SKIPPED_FOLDERS.intersection(relative.parts) or path.is_symlink() or not path.is_file():
+            continue
+        digest.update(f"{relative.as_posix()}\0".encode(errors="surrogateescape"))
+        digest.update(_content_mark(path))
+    return digest.hexdigest()
+
+
+def _content_mark(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as stream:
+            if size <= HASHED_WHOLE:
+                return hashlib.sha256(stream.read()).digest()
+            head = stream.read(1 << 16)
+            stream.seek(-(1 << 16), 2)
+            return hashlib.sha256(str(size).encode() + head + stream.read()).digest()
+    except OSError:
+        return b"unreadable"
