@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import traceback
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-
 from migrate_tools import __version__
 from migrate_tools.errors import MigrateError
 
@@ -264,12 +264,6 @@ def _complain(line: str, code: int) -> int:
 
 
 def _logged(error: Exception) -> str:
-    path = getattr(error, "migrate_agent_log", None)
-    if path is None:
-        handle = tempfile.NamedTemporaryFile("w", prefix="migrate-agent-", suffix=".log", delete=False)
-        path = handle.name
-    else:
-        handle = Path(path).open("w")  # noqa: SIM115
-    with handle:
-        handle.write("".join(traceback.format_exception(error)))
+    path = Path(getattr(error, "migrate_agent_log", Path(tempfile.gettempdir()) / f"migrate-agent-{os.getpid()}.log"))
+    path.write_text("".join(traceback.format_exception(error)), "utf-8", errors="backslashreplace")
     return f"a fault of this program: {type(error).__name__}: {error} -- the traceback is in {path}; please report it"

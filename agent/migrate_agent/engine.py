@@ -6,17 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from migrate_agent.request import RunRequest
 from migrate_tools.model import CheckResult, Example, Launch, Recipe, Translation
 
+from migrate_agent.request import RunRequest
+
 if TYPE_CHECKING:
-    from migrate_tools.relax.contract import FlagContract
-    from migrate_tools.sandbox import Sandbox
+    pass
 
 Progress = Callable[[str], None]
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.engine import Draft
 from migrate_tools.model import CheckResult, Example, ExampleFile, Note, Translation
+
+from migrate_agent.engine import Draft
 
 SYNTAX_RUNG, CONTRACT_RUNG = 0, 1
 TOOL_SECONDS = 60

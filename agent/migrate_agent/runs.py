@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from migrate_agent.request import RunRequest, run_id
 from migrate_tools.errors import MachineError, UsageError
 from migrate_tools.model import Frozen
+
+from migrate_agent.request import RunRequest, run_id
 
 Model = TypeVar("Model", bound=Frozen)
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from migrate_tools.errors import MachineError, RefusedInput, UsageError
+from migrate_tools.model import Example, ExampleFile, Mode
+
 from migrate_agent.console import progress, table
 from migrate_agent.engine import Engine, Progress
 from migrate_agent.graph import run_graph
@@ -17,8 +20,6 @@ from migrate_agent.request import RunRequest, algo_name, checked_algo_name
 from migrate_agent.runs import RunFolder, new_run, open_run, write_bytes
 from migrate_agent.state import RunState
 from migrate_agent.verdict import EXIT_CODES
-from migrate_tools.errors import MachineError, RefusedInput, UsageError
-from migrate_tools.model import Example, ExampleFile, Mode
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from migrate_tools.model import CheckResult, Example, Recipe, Translation
+
 from migrate_agent.engine import Draft, Engine
 from migrate_agent.request import RunRequest
 from migrate_agent.runs import RunFolder
 from migrate_agent.state import RunState
-from migrate_tools.model import CheckResult, Example, Recipe, Translation
 
 
 @dataclass(frozen=True)

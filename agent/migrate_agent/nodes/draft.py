@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from migrate_tools.model import Example, Translation
+
 from migrate_agent.nodes import Context
 from migrate_agent.nodes.plan import movable
 from migrate_agent.state import RunState
-from migrate_tools.model import Example, Translation
 
 
 def draft(state: RunState, context: Context) -> RunState:

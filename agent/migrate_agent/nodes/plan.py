@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from migrate_tools.errors import RefusedInput
+from migrate_tools.model import Launch, Recipe, Translated, Translation
+
 from migrate_agent.nodes import Context
 from migrate_agent.state import RunState
 from migrate_agent.verdict import is_refused
-from migrate_tools.errors import RefusedInput
-from migrate_tools.model import Launch, Recipe, Translated, Translation
 
 
 def plan(state: RunState, context: Context) -> RunState:

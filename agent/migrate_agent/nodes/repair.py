@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 
+from migrate_tools.model import CheckResult
+
 from migrate_agent.engine import Draft
 from migrate_agent.nodes import Context
 from migrate_agent.nodes.draft import rendered
 from migrate_agent.repair_rules import RULES, Repaired
 from migrate_agent.state import Attempt, RunState
-from migrate_tools.model import CheckResult
 
 MAX_ATTEMPTS = 6
 

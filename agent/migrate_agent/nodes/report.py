@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from migrate_tools.model import CheckResult, Example
+
 from migrate_agent.ledger import balance
 from migrate_agent.nodes import Context
 from migrate_agent.report.build import Facts, build_report
-from migrate_agent.report.model import MigrationReport
 from migrate_agent.report.markdown import render_markdown
+from migrate_agent.report.model import MigrationReport
 from migrate_agent.report.schema import validate
 from migrate_agent.state import RunState
-from migrate_tools.model import CheckResult, Example
 
 
 def report(state: RunState, context: Context) -> RunState:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from migrate_tools.model import CheckResult, Example
+
 from migrate_agent.engine import Draft
 from migrate_agent.nodes import Context
 from migrate_agent.nodes.plan import movable
 from migrate_agent.state import Attempt, RunState
-from migrate_tools.model import CheckResult, Example
 
 Score = tuple[int, int]
 

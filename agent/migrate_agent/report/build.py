@@ -6,6 +6,9 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from migrate_tools import __version__
+from migrate_tools.model import CheckResult, Example, Launch, Note, Recipe, Translation, Verdict
+
 from migrate_agent.ledger import LedgerLine
 from migrate_agent.report.model import (
     AttemptInfo,
@@ -22,8 +25,6 @@ from migrate_agent.report.model import (
 )
 from migrate_agent.state import Attempt
 from migrate_agent.verdict import LAST_CPU_RUNG, decide, holds_back, is_refused, launch_verdict, worst
-from migrate_tools import __version__
-from migrate_tools.model import CheckResult, Example, Launch, Note, Recipe, Translation, Verdict
 
 PARITY_RUNG = 3
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from migrate_agent.report.model import LaunchInfo, MigrationReport, SettingInfo
 from migrate_tools.model import CheckResult, EffectRow, Note, SourceRef
+
+from migrate_agent.report.model import LaunchInfo, MigrationReport, SettingInfo
 
 MEANING = {
     "verified": "every check passes, a real training step on a GPU included.",

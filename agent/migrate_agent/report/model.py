@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import ConfigDict
-
-from migrate_agent.ledger import LedgerLine
 from migrate_tools.model import (
     BatchPlan,
     CheckResult,
@@ -22,6 +19,9 @@ from migrate_tools.model import (
     Status,
     Verdict,
 )
+from pydantic import ConfigDict
+
+from migrate_agent.ledger import LedgerLine
 
 SCHEMA_VERSION = "1.0"
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from migrate_agent.report.model import MigrationReport
 from migrate_tools.resources import resource_dir
+
+from migrate_agent.report.model import MigrationReport
 
 SCHEMA_FILE = "schema/migration.schema.json"
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from agent_fakes import ScriptedEngine, launch_value, recipe_value
-
 from migrate_agent.graph import NODES, run_graph
 from migrate_agent.nodes import Context
 from migrate_agent.request import RunRequest
