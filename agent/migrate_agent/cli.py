@@ -267,3 +267,7 @@ def _logged(error: Exception) -> str:
     path = Path(getattr(error, "migrate_agent_log", Path(tempfile.gettempdir()) / f"migrate-agent-{os.getpid()}.log"))
     path.write_text("".join(traceback.format_exception(error)), "utf-8", errors="backslashreplace")
     return f"a fault of this program: {type(error).__name__}: {error} -- the traceback is in {path}; please report it"
+
+
+if __name__ == "__main__":
+    main()

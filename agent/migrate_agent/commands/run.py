@@ -57,7 +57,7 @@ def run(options: Options, *, resume: str | None, dry_run: bool, force: bool, as_
         folder = open_run(resume)
         request = folder.request()
     with progress() as say, folder.locked():
-        engine = LocalEngine(say)
+        engine = LocalEngine(say, request.sandbox)
         if request.smoke == "required" and not engine.has_gpu():
             raise MachineError(
                 "--smoke required, but there is no GPU here", "run it on a GPU machine or use --smoke auto"

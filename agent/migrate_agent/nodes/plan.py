@@ -24,7 +24,7 @@ def plan(state: RunState, context: Context) -> RunState:
             translation = context.engine.translate(recipe, launch, context.request, variant)
             if not is_refused(translation):
                 reward = context.engine.extract(recipe, launch)
-                frozen = context.engine.freeze(recipe, launch, context.request, context.run.work / "oracle")
+                frozen = context.engine.freeze(recipe, launch, context.request, context.run.work)
                 if reward is not None:
                     extracted[launch.name] = context.run.put(reward)
                 if frozen is not None:

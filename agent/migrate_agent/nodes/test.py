@@ -47,7 +47,7 @@ def run_checks(state: RunState, context: Context) -> tuple[CheckResult, ...]:
     draft = Draft(kept, context.draft(state).example)
     stage_example(draft.example, context.run.stage)
     frozen = {name: context.run.get(digest) for name, digest in state["oracle"].items()}
-    return context.engine.check(recipe, draft, frozen, context.request, context.run.stage, context.run.work / "checks")
+    return context.engine.check(recipe, draft, frozen, context.request, context.run.stage, context.run.work)
 
 
 def stage_example(example: Example, stage: Path) -> None:

@@ -1,0 +1,1 @@
+"""`migrate-agent convert-data`: the parquet converter alone."""

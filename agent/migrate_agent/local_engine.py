@@ -1,0 +1,176 @@
+"""The real tools behind the Engine protocol; heavy imports happen when a step needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from migrate_tools.errors import UsageError
+from migrate_tools.model import CheckResult, Example, Launch, Recipe, Translation
+
+from migrate_agent.engine import Draft, Progress
+from migrate_agent.request import RunRequest
+from migrate_agent.verdict import GPU_RUNG
+
+if TYPE_CHECKING:
+    from migrate_tools.checks import CheckContext
+    from migrate_tools.parity.oracle import FrozenCases
+    from migrate_tools.relax.contract import FlagContract
+    from migrate_tools.sandbox import Sandbox
+
+
+class LocalEngine:
+    """Reads, translates, writes and checks on this machine."""
+
+    def __init__(self, progress: Progress, kind: str = "auto") -> None:
+        self._progress = progress
+        self._kind = kind
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """The sandbox of this run, opened when first needed.
+
+        Raises:
+            MachineError: no provider works here.
+        """
+        from migrate_tools.sandbox import open_sandbox
+
+        return open_sandbox(self._kind)  # type: ignore[arg-type]
+
+    def read(self, request: RunRequest) -> Recipe:
+        from migrate_tools.verl.reader import read_recipe
+
+        return read_recipe(
+            Path(request.recipe),
+            launches=request.launches,
+            verl_root=Path(request.verl_root) if request.verl_root else None,
+            verl_version=request.verl_version,
+            sandbox=self.sandbox,
+            progress=self._progress,
+        )
+
+    def translate(self, recipe: Recipe, launch: Launch, request: RunRequest, variant: str) -> Translation:
+        from migrate_tools.mapping.translate import translate
+
+        return translate(
+            recipe,
+            launch,
+            algo=request.algo,
+            variant=variant,
+            batch_policy=request.batch_policy,
+            contract=self._contract(request),
+        )
+
+    def extract(self, recipe: Recipe, launch: Launch) -> dict[str, Any] | None:
+        from migrate_tools.verl.extract import extract_reward
+
+        if launch.reward.kind not in {"custom", "builtin"}:
+            return None
+        found = extract_reward(launch.reward, launch.data, project_root=Path(recipe.project_root), verl=launch.verl)
+        return found.model_dump(mode="json")
+
+    def freeze(self, recipe: Recipe, launch: Launch, request: RunRequest, work: Path) -> dict[str, Any] | None:
+        from migrate_tools.parity.oracle import Budget, freeze
+
+        standard = Budget()
+        budget = Budget(
+            seconds=request.parity_seconds or standard.seconds, cases=request.parity_cases or standard.cases
+        )
+        return dict(freeze(recipe, launch, sandbox=self.sandbox, work=work, budget=budget).meta)
+
+    def render(
+        self,
+        recipe: Recipe,
+        translations: tuple[Translation, ...],
+        extracted: Mapping[str, dict[str, Any]],
+        request: RunRequest,
+    ) -> Example:
+        from migrate_tools.relax.render import render_example
+        from migrate_tools.verl.extract import Extracted
+
+        rewards = {
+            item.launch: Extracted.model_validate(extracted[item.launch]) if item.launch in extracted else None
+            for item in translations
+        }
+        return render_example(
+            recipe, translations, rewards, algo=request.algo, relax_version=self._contract(request).version
+        )
+
+    def check(
+        self,
+        recipe: Recipe,
+        draft: Draft,
+        frozen: Mapping[str, dict[str, Any]],
+        request: RunRequest,
+        stage: Path,
+        work: Path,
+    ) -> tuple[CheckResult, ...]:
+        from migrate_tools.checks import LADDER, run_ladder
+
+        context = self._context(recipe, draft, frozen, stage, work)
+        return run_ladder(context, only=[check for check in LADDER if check.rung < GPU_RUNG])
+
+    def smoke(self, draft: Draft, request: RunRequest, stage: Path, work: Path) -> CheckResult:
+        from migrate_agent.commands.doctor import gpu_name
+
+        name = gpu_name()
+        if request.smoke == "off":
+            why = "the GPU step was switched off"
+        elif name is None:
+            why = "there is no GPU on this machine, so no real training step was run"
+        else:
+            why = f"no training step was run on this {name}"
+        return CheckResult(name="gpu_smoke", rung=GPU_RUNG, status="skipped", summary=why)
+
+    def known_flags(self, request: RunRequest) -> frozenset[str]:
+        return frozenset(self._contract(request).names)
+
+    def contract_name(self, request: RunRequest) -> str:
+        return self._contract(request).version
+
+    def redact(self, text: str) -> str:
+        from migrate_tools.verl.secrets import redact
+
+        return redact(text)
+
+    def has_gpu(self) -> bool:
+        """Whether an NVIDIA GPU answers here."""
+        from migrate_agent.commands.doctor import gpu_name
+
+        return gpu_name() is not None
+
+    def _contract(self, request: RunRequest) -> FlagContract:
+        from migrate_tools.relax.contract import load_contract
+
+        return load_contract(request.relax_version)
+
+    def _context(
+        self, recipe: Recipe, draft: Draft, frozen: Mapping[str, dict[str, Any]], stage: Path, work: Path
+    ) -> CheckContext:
+        from migrate_tools.checks import CheckContext
+
+        return CheckContext(
+            recipe=recipe,
+            translations=draft.translations,
+            example=draft.example,
+            stage=stage,
+            sandbox=self.sandbox,
+            work=work,
+            cases={name: opened(name, meta, work) for name, meta in frozen.items()},
+        )
+
+
+def opened(launch: str, meta: Mapping[str, Any], work: Path) -> FrozenCases:
+    """The oracle of one launch as it was frozen.
+
+    Raises:
+        UsageError: its files are no longer those that were frozen.
+    """
+    from migrate_tools.parity.oracle import load
+
+    frozen = load(work / "parity" / launch / "oracle")
+    if dict(frozen.meta) != dict(meta) or frozen.verify():
+        raise UsageError(f"the frozen answers of {launch} were changed after they were recorded", "start the run anew")
+    return frozen
