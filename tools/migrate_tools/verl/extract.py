@@ -10,6 +10,8 @@ from migrate_tools.model import DataSpec, Frozen, Note, RewardSpec, SourceRef, V
 from migrate_tools.verl.extract_graph import Definition, Graph, GraphBuilder, NotExtractable
 from migrate_tools.verl.extract_rewrite import Flattener, Names, is_standard
 from migrate_tools.verl.module_finder import ModuleFinder
+from migrate_tools.verl.signature import is_selector, returns_awaitable
+from migrate_tools.verl.specialise import specialise
 from migrate_tools.verl.traits import find_traits, third_party_imports
 
 __all__ = ["Extracted", "NotExtractable", "extract_function", "extract_reward"]
@@ -47,19 +49,13 @@ def extract_reward(spec: RewardSpec, data: DataSpec, *, project_root: Path, verl
     """
     if spec.path is None or spec.function is None:
         raise NotExtractable(f"the reward is of kind {spec.kind!r}: there is no function to extract")
-    from migrate_tools.verl.specialise import specialise
-
     path = locate(spec.path, project_root, verl)
     finder = ModuleFinder(project_root, Path(verl.root), (path.parent,))
     entry = spec.function
-    if entry == SELECTOR:
+    if is_selector(finder.load(path).code, entry):
         entry = add_selector_entry(finder, path, spec)
     dropped = specialise(finder, path, entry, known_values(spec, data))
     return extract_function(finder, path, entry, dropped=dropped)
-
-
-SELECTOR = "_select_rm_score_fn"
-"""Function of the 0.0.2-0.1 forks that returns the scorer for a data_source."""
 
 
 def add_selector_entry(finder: ModuleFinder, path: Path, spec: RewardSpec) -> str:
@@ -69,7 +65,7 @@ def add_selector_entry(finder: ModuleFinder, path: Path, spec: RewardSpec) -> st
     arguments = ", ".join(f"{name}={name}" for name in passed)
     body = (
         "\n\ndef compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
-        f"    return {SELECTOR}(data_source)({arguments or 'solution_str=solution_str, ground_truth=ground_truth'})\n"
+        f"    return {spec.function}(data_source)({arguments or 'solution_str=solution_str, ground_truth=ground_truth'})\n"
     )
     finder.edit(path, module.code.rstrip("\n") + body)
     return "compute_score"
@@ -122,7 +118,7 @@ def extract_function(finder: ModuleFinder, path: Path, function: str, *, dropped
     return Extracted(
         code=code,
         entry=entry,
-        is_async=is_async(code, entry),
+        is_async=returns_awaitable(code, entry),
         header="\n#\n".join(headers(finder, graph)),
         origins=tuple(origins(finder, graph)),
         third_party=third_party,
@@ -130,13 +126,6 @@ def extract_function(finder: ModuleFinder, path: Path, function: str, *, dropped
         dropped=tuple(dropped),
         notes=tuple(notes(finder, graph, root, third_party, code)),
     )
-
-
-def is_async(code: str, entry: str) -> bool:
-    """Whether calling the entry gives something to await."""
-    from migrate_tools.verl.signature import returns_awaitable
-
-    return returns_awaitable(code, entry)
 
 
 def headers(finder: ModuleFinder, graph: Graph) -> list[str]:

@@ -160,3 +160,19 @@ def _own_returns(node: ast.FunctionDef) -> list[ast.Return]:
         elif not isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             stack.extend(ast.iter_child_nodes(item))
     return found
+
+
+def is_selector_node(node: ast.FunctionDef) -> bool:
+    """Whether a function takes a data_source alone and returns a scorer (the 0.0.2-0.1 forks)."""
+    if [item.arg for item in node.args.args] != ["data_source"]:
+        return False
+    returned = [item.value for item in ast.walk(node) if isinstance(item, ast.Return) and item.value is not None]
+    return bool(returned) and all(isinstance(item, ast.Attribute | ast.Name) for item in returned)
+
+
+def is_selector(code: str, name: str) -> bool:
+    """Whether a top-level function of a module text is a selector."""
+    return any(
+        isinstance(node, ast.FunctionDef) and node.name == name and is_selector_node(node)
+        for node in ast.parse(code).body
+    )

@@ -29,7 +29,7 @@ CARRIED = ("data_source", "sandbox_fusion_url")
 MAX_ROUNDS = 6
 
 
-class _Unknown(Exception):
+class UnknownValue(Exception):
     """The test depends on something that is not known."""
 
 
@@ -329,7 +329,7 @@ class _Prune(cst.CSTTransformer):
         for values in _combinations([known[name] for name in names]):
             try:
                 results.add(truth(tree, dict(zip(names, values, strict=True))))
-            except _Unknown:
+            except UnknownValue:
                 results.add(None)
         return _Test(results == {True}, results == {False})
 
@@ -344,7 +344,7 @@ def truth(node: ast.expr, values: Mapping[str, object]) -> bool:
     """The truth of a test under known names; unknown parts matter only where they can change the result.
 
     Raises:
-        _Unknown: the result depends on something unknown.
+        UnknownValue: the result depends on something unknown.
     """
     if isinstance(node, ast.BoolOp):
         decisive = isinstance(node.op, ast.Or)
@@ -353,10 +353,10 @@ def truth(node: ast.expr, values: Mapping[str, object]) -> bool:
             try:
                 if truth(part, values) == decisive:
                     return decisive
-            except _Unknown:
+            except UnknownValue:
                 unknown = True
         if unknown:
-            raise _Unknown
+            raise UnknownValue
         return not decisive
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return not truth(node.operand, values)
@@ -370,11 +370,11 @@ def evaluate(node: ast.expr, values: Mapping[str, object]) -> Any:
     """The value of a side-effect free expression over known names and literals.
 
     Raises:
-        _Unknown: it is anything else.
+        UnknownValue: it is anything else.
     """
     if isinstance(node, ast.Name):
         if node.id not in values:
-            raise _Unknown
+            raise UnknownValue
         return values[node.id]
     if isinstance(node, ast.Constant):
         return node.value
@@ -388,10 +388,10 @@ def evaluate(node: ast.expr, values: Mapping[str, object]) -> Any:
         try:
             return evaluate(node.value, values)[ast.literal_eval(node.slice)]
         except (TypeError, IndexError, KeyError, ValueError):
-            raise _Unknown from None
+            raise UnknownValue from None
     if isinstance(node, ast.Call):
         return _call(node, values)
-    raise _Unknown
+    raise UnknownValue
 
 
 def _compare(operator: ast.cmpop, left: Any, right: Any) -> bool:
@@ -409,13 +409,13 @@ def _compare(operator: ast.cmpop, left: Any, right: Any) -> bool:
         if isinstance(operator, ast.IsNot):
             return left is not right
     except TypeError:
-        raise _Unknown from None
-    raise _Unknown
+        raise UnknownValue from None
+    raise UnknownValue
 
 
 def _call(node: ast.Call, values: Mapping[str, object]) -> Any:
     if node.keywords:
-        raise _Unknown
+        raise UnknownValue
     arguments = [evaluate(item, values) for item in node.args]
     if isinstance(node.func, ast.Name) and node.func.id == "str" and len(arguments) == 1:
         return str(arguments[0])
@@ -426,5 +426,5 @@ def _call(node: ast.Call, values: Mapping[str, object]) -> Any:
             try:
                 return getattr(owner, node.func.attr)(*arguments)
             except (TypeError, ValueError):
-                raise _Unknown from None
-    raise _Unknown
+                raise UnknownValue from None
+    raise UnknownValue
