@@ -87,7 +87,10 @@ class StrictParser:
             return
         if not self._count_ok(name, info, words):
             return
-        values = [self._convert(name, info, word) for word in words]
+        try:
+            values = [self._convert(name, info, word) for word in words]
+        except ValueError:
+            return  # reported; the default stays, so that the rules see a value of the right type
         if info.action == "append":
             old = self.values[info.dest] if name in self.given[:-1] else None
             self.values[info.dest] = [*(old or ()), values if info.nargs else values[0]]
@@ -109,7 +112,7 @@ class StrictParser:
             value = _CONVERTERS[info.type](word)
         except ValueError:
             self._problem("parse.bad-type", f"{name} {word!r} is not valid {info.type}", name)
-            return word
+            raise
         if info.type == "float" and value != value:
             self._problem("parse.bad-type", f"{name} is not a number", name)
         if info.choices and value not in info.choices:
