@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import jinja2
 import pytest
-
 from migrate_agent.prompting import render_prompt
 
 VALUES = {
