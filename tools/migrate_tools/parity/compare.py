@@ -1,0 +1,229 @@
+"""Rung 3: the old and the new reward agree on every case."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from migrate_tools.model import CheckResult, CheckStatus, Launch
+from migrate_tools.parity import guard, power, pytest_file, shrink
+from migrate_tools.parity.frozen import FrozenCases
+from migrate_tools.parity.newjob import Context, build_job, run_new
+from migrate_tools.parity.values import number, same
+from migrate_tools.parity.verdicts import CaseVerdict, judge
+
+SHOWN = 20
+NEW_SECONDS = 60.0
+POWER_SECONDS = 6.0
+ENOUGH = 0.25
+"""Share of accepted and of rejected cases below which the report says that the cases are one-sided."""
+
+
+def run_parity(context: Context, launch: Launch, frozen: FrozenCases) -> CheckResult:
+    """Compares every frozen case; one difference fails the check.
+
+    Args:
+        frozen: the oracle of this launch; its files are verified against their hashes first.
+    """
+    began = time.monotonic()
+    status, summary, evidence = _run(context, launch, frozen)
+    return CheckResult(
+        name=f"parity:{launch.name}",
+        rung=3,
+        status=status,
+        seconds=round(time.monotonic() - began, 3),
+        summary=summary,
+        evidence=evidence,
+    )
+
+
+def _run(context: Context, launch: Launch, frozen: FrozenCases) -> tuple[CheckStatus, str, dict[str, Any]]:
+    if changed := frozen.verify():
+        return "failed", f"the frozen oracle was changed: {', '.join(changed)}", {"changed": changed}
+    if problems := _guard(context):
+        return "failed", f"the example breaks the oracle's rule: {problems[0]}", {"guard": list(problems)}
+    if frozen.reason:
+        return "not_checkable", frozen.reason, {"missing": frozen.meta["missing"]}
+    cases, olds = frozen.cases(), frozen.outcomes()
+    job = build_job(context, launch, frozen, NEW_SECONDS)
+    place = context.work / "parity" / launch.name / "new"
+    answer = run_new(context, frozen, job, [json.dumps(_inputs(case)) for case in cases], place)
+    if "error" in answer:
+        return "failed", answer["error"], {"cases": len(cases)}
+    news = answer["records"]
+    verdicts = [judge(old, new) for old, new in zip(olds, news, strict=True)]
+    evidence = _evidence(frozen, cases, olds, news, verdicts, answer)
+    failure = _failure(olds, news, verdicts, evidence)
+    if failure:
+        _explain(context, launch, frozen, job, verdicts, evidence)
+        return "failed", failure, evidence
+    compared = evidence["compared"]
+    if not compared:
+        return "not_checkable", "no case could be compared", evidence
+    evidence["power"] = power.measure(context, frozen, job, cases, news, POWER_SECONDS)
+    return "passed", _summary(frozen, evidence), evidence
+
+
+def _guard(context: Context) -> tuple[str, ...]:
+    problems: list[str] = []
+    for folder in (f"examples/{context.example.algo}", "scripts/tools"):
+        if (context.stage / folder).is_dir():
+            problems += [f"{folder}/{problem}" for problem in guard.check_example(context.stage / folder)]
+    return tuple(problems)
+
+
+def _inputs(case: dict[str, Any]) -> dict[str, Any]:
+    """What the new side may know of a case."""
+    return {key: case[key] for key in ("row", "new", "length")}
+
+
+def _evidence(
+    frozen: FrozenCases,
+    cases: Sequence[dict[str, Any]],
+    olds: Sequence[dict[str, Any]],
+    news: Sequence[dict[str, Any]],
+    verdicts: Sequence[CaseVerdict],
+    answer: dict[str, Any],
+) -> dict[str, Any]:
+    meta = frozen.meta
+    kinds = Counter(verdict.kind for verdict in verdicts)
+    wrong = [i for i, verdict in enumerate(verdicts) if verdict.kind == "mismatch"]
+    mutated = sum(bool(old.get("mutated")) for old in olds)
+    notes = Counter(note for old in olds for note in old.get("notes", ()))
+    return {
+        "cases": len(cases),
+        "compared": kinds["same"] + kinds["declared"] + kinds["mismatch"],
+        "mismatches": len(wrong),
+        "first_mismatches": [_shown(i, cases[i], olds[i], news[i], verdicts[i]) for i in wrong[:SHOWN]],
+        "declared": dict(Counter(verdict.why for verdict in verdicts if verdict.kind == "declared").most_common()),
+        "timed_out_on_both": kinds["both_timeout"],
+        "nondeterministic": kinds["unstable"],
+        "not_run": kinds["not_run"] + meta["skipped"],
+        "mutates_arguments": mutated,
+        "notes": dict(notes),
+        "families": meta["families"],
+        "accepted": meta["accepted"],
+        "rejected": meta["rejected"],
+        "balanced": min(meta["accepted"], meta["rejected"]) >= ENOUGH,
+        "rows": meta["row_count"],
+        "rows_from": meta["rows_from"],
+        "line_coverage": meta["coverage"],
+        "seconds": {"old": meta["seconds"], "new": round(answer["seconds"], 3)},
+        "plumbing_only": meta["tape"] is not None,
+        "lists": _lists(news, answer["groups"]),
+        "batch": _batches(olds, meta["groups"]),
+    }
+
+
+def _shown(
+    index: int, case: dict[str, Any], old: dict[str, Any], new: dict[str, Any], verdict: CaseVerdict
+) -> dict[str, Any]:
+    return {
+        "case": index,
+        "row": case["row"],
+        "family": case["family"],
+        "response": case["new"][-600:],
+        "response_length": case["length"],
+        "old": old.get("score", old.get("error", old["kind"])),
+        "new": new.get("score", new.get("error", new["kind"])),
+        "why": verdict.why,
+    }
+
+
+def _lists(news: Sequence[dict[str, Any]], groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The list form against the single form of the new reward."""
+    calls, problems = 0, []
+    for group in groups:
+        if group["kind"] == "skipped":
+            continue
+        calls += 1
+        if group["kind"] != "value":
+            problems.append(str(group.get("error", group["kind"])))
+            continue
+        for index, record in zip(group["cases"], group["records"], strict=True):
+            if news[index]["kind"] == "value" and not same(news[index].get("score"), record.get("score")):
+                problems.append(f"case {index}: {news[index].get('score')} alone, {record.get('score')} in a list")
+    return {"calls": calls, "problems": problems[:SHOWN]}
+
+
+def _batches(olds: Sequence[dict[str, Any]], groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A batch function of the old side with eight rows a call against one row a call."""
+    problems = []
+    for position, group in enumerate(groups):
+        if group["kind"] == "exception" and all(
+            old["kind"] == "value" for old in olds[8 * position : 8 * position + 8]
+        ):
+            problems.append(str(group["error"]))
+        for offset, score in enumerate(group.get("scores", ())):
+            old = olds[8 * position + offset]
+            if old["kind"] == "value" and old["stable"] and not same(old["score"], score):
+                problems.append(f"case {8 * position + offset}: {old['score']} alone, {score} in a batch of eight")
+    return {"calls": len(groups), "problems": problems[:SHOWN]}
+
+
+def _failure(
+    olds: Sequence[dict[str, Any]],
+    news: Sequence[dict[str, Any]],
+    verdicts: Sequence[CaseVerdict],
+    evidence: dict[str, Any],
+) -> str:
+    """Why the check fails, or empty."""
+    if news and news[0]["kind"] == "setup":
+        return f"the new reward does not load: {news[0]['error']}"
+    if _all_zero(news) and not _all_zero(olds):
+        return "the new reward is 0 on every case, the old one is not"
+    if evidence["mismatches"]:
+        first = next(verdict.why for verdict in verdicts if verdict.kind == "mismatch")
+        return f"{evidence['mismatches']} of {evidence['compared']} cases differ; the first: {first}"
+    if evidence["lists"]["problems"]:
+        return f"a list of samples is rewarded otherwise: {evidence['lists']['problems'][0]}"
+    if evidence["batch"]["problems"]:
+        return f"the old batch function does not score row by row: {evidence['batch']['problems'][0]}"
+    return ""
+
+
+def _all_zero(records: Sequence[dict[str, Any]]) -> bool:
+    scores = [number(record["score"]) for record in records if record["kind"] == "value"]
+    return bool(scores) and all(score == 0 for score in scores)
+
+
+def _explain(
+    context: Context,
+    launch: Launch,
+    frozen: FrozenCases,
+    job: dict[str, Any],
+    verdicts: Sequence[CaseVerdict],
+    evidence: dict[str, Any],
+) -> None:
+    """Adds the smallest form of the mismatches and a pytest file to the evidence."""
+    wrong = [index for index, verdict in enumerate(verdicts) if verdict.kind == "mismatch"]
+    if not wrong:
+        return
+    smallest = shrink.shrink(context, launch, frozen, job, wrong)
+    evidence["smallest"] = [item.shown() for item in smallest]
+    if smallest:
+        converted = context.work / "parity" / launch.name / "new" / "converted"
+        evidence["pytest"] = pytest_file.render(converted, job, smallest)
+
+
+def _summary(frozen: FrozenCases, evidence: dict[str, Any]) -> str:
+    percent = f"{evidence['accepted']:.0%} accepted, {evidence['rejected']:.0%} rejected"
+    parts = [f"{evidence['compared']} cases agree ({percent})"]
+    if evidence["plumbing_only"]:
+        parts = [f"parity of plumbing with taped answers, not of the judge: {evidence['compared']} cases agree"]
+    if not evidence["balanced"]:
+        parts.append("one-sided: fewer than a quarter on one side")
+    if evidence["rows_from"] == "made_up":
+        parts.append("rows made up from the data contract")
+    if declared := sum(evidence["declared"].values()):
+        parts.append(f"{declared} with a declared difference")
+    for key, text in (("timed_out_on_both", "timed out on both sides"), ("nondeterministic", "not deterministic")):
+        if evidence[key]:
+            parts.append(f"{evidence[key]} {text}")
+    caught = evidence["power"]
+    if caught["seeded"]:
+        parts.append(f"{caught['caught']} of {caught['seeded']} seeded faults caught")
+    return "; ".join(parts)

@@ -1,0 +1,229 @@
+"""Ways to write an answer: wrappers round a value, equal and near forms of a value, values hidden in a ground truth."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+WRAPPERS: tuple[str, ...] = (
+    "{a}",
+    "#### {a}",
+    "The answer is {a}.",
+    "So we get \\boxed{{{a}}}",
+    "$\\boxed{{{a}}}$.",
+    "<answer>{a}</answer>",
+    "<think>Let me see.</think><answer>{a}</answer>",
+    "<think>\nstep one\nstep two\n</think>\n<answer>\n{a}\n</answer>",
+    "<think>reasoning</think>\nThe result: \\boxed{{{a}}}",
+    "<think>\nreasoning\n</think>\n\n#### {a}",
+    "Reasoning...\nAnswer: {a}",
+    "Step 1.\n\nAnswer: ${a}$",
+    "Final answer: {a}\n",
+    "**Answer:** {a}",
+    "The final answer is \\( {a} \\)",
+    "<answer>\\boxed{{{a}}}</answer>",
+    "<answer>Answer: {a}</answer>",
+    "Answer: \\boxed{{{a}}}",
+    '{{"answer": "{a}"}}',
+    '```json\n{{"answer": "{a}"}}\n```',
+    "```\n{a}\n```",
+    "```python\n{a}\n```",
+    "\\boxed {a}",
+    "\\fbox{{{a}}}",
+    "\\boxed{{\\text{{{a}}}}}",
+    "{a} is what we get, so #### {a}",
+    "First #### {w} then #### {a}",
+    "First #### {a} then #### {w}",
+    "\\boxed{{{w}}} no wait, \\boxed{{{a}}}",
+    "\\boxed{{{a}}} no wait, \\boxed{{{w}}}",
+    "<answer>{w}</answer> I mean <answer>{a}</answer>",
+    "<answer>{a}</answer> I mean <answer>{w}</answer>",
+    "Answer: {w}\nAnswer: {a}",
+    "Answer: {a}\nAnswer: {w}",
+    "<think>{a}</think>",
+    "<think>{w}</think><answer>{a}</answer>",
+    "<answer>{a}",
+    "{a}</answer>",
+    "#### {a} and more text",
+    "####{a}",
+    "#### ${a}",
+    "#### {a}.",
+    "#### {a}\n\n",
+    "  \n#### {a}  ",
+    "\\boxed{{{a}",
+    "\\boxed{{ {a} }}",
+    "answer: {a}",
+    "ANSWER: {a}",
+    "</think>{a}",
+    "<|channel|>final<|message|>{a}",
+)
+"""`{a}` is the value, `{w}` a wrong one."""
+
+EDGES: tuple[str, ...] = (
+    "",
+    " ",
+    "\n\n\t ",
+    "no idea",
+    "####",
+    "#### ",
+    "\\boxed{}",
+    "\\boxed",
+    "<answer></answer>",
+    "<think></think>",
+    "Answer:",
+    "{}",
+    "[]",
+    "null",
+    "nan",
+    "inf",
+    "-",
+    "$",
+    "}{",
+    "((((",
+    "\\frac{1}{0}",
+    "1/0",
+    "1e400",
+    "１２３",
+    "四十二",
+    "#### ٤٢",
+    "<answer>é—“quoted”</answer>",
+    "a\x00b",
+    "\u200b#### 42\u200b",
+    "\ufeff\\boxed{42}",
+)
+
+
+def wrap(wrapper: str, answer: str, wrong: str) -> str:
+    """One response text."""
+    return wrapper.format(a=answer, w=wrong)
+
+
+def leaves(truth: Any, limit: int = 12) -> list[str]:
+    """Answer-like texts inside a ground truth: itself, items of lists, values of dicts, of JSON in a string too."""
+    found: dict[str, None] = {}
+    for value in _walk(truth, 0):
+        text = value if isinstance(value, str) else _plain_number(value)
+        if text is not None and len(text) <= 2000:
+            found.setdefault(text)
+    return list(found)[:limit]
+
+
+def _walk(value: Any, depth: int) -> Iterator[Any]:
+    if depth > 4:
+        return
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from _walk(item, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        if value and all(isinstance(item, (int, float)) for item in value):
+            yield json.dumps(list(value))
+        for item in value:
+            yield from _walk(item, depth + 1)
+    elif isinstance(value, str):
+        yield value
+        if value[:1] in "[{":
+            try:
+                yield from _walk(json.loads(value), depth + 1)
+            except (json.JSONDecodeError, RecursionError):
+                return
+        match = re.search(r"####\s*(\S+)\s*$", value) or re.search(r"\\boxed\{([^{}]*)\}", value)
+        if match:
+            yield match.group(1)
+    elif value is not None:
+        yield value
+
+
+def _plain_number(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value) if isinstance(value, (int, float)) else None
+
+
+def variants(value: str) -> list[str]:
+    """Forms that many scorers treat as equal to `value`, and near misses, the equal ones first."""
+    forms = [f" {value} ", f"${value}$", f"{value}.", f"{value}%", value.upper(), value.lower(), f"\\text{{{value}}}"]
+    number = re.fullmatch(r"-?[\d,]*\.?\d+", value.strip())
+    if number:
+        digits = value.strip().replace(",", "")
+        amount = float(digits)
+        whole = amount.is_integer()
+        forms += [
+            digits,
+            f"{digits}.0" if "." not in digits else digits.rstrip("0"),
+            f"{amount:,.0f}" if whole else digits,
+        ]
+        forms += [
+            f"+{digits}",
+            f"0{digits}",
+            f"{digits}.00",
+            f"\\${digits}",
+            f"{digits} dollars",
+            f"{digits}\\%",
+            f"x={digits}",
+        ]
+        forms += [
+            f"\\frac{{{digits}}}{{1}}",
+            f"{amount:e}",
+            f"{digits}^\\circ",
+            f"{digits},000",
+            f"-{digits}",
+            f"{digits}1",
+        ]
+    fraction = re.fullmatch(r"\\d?frac\{(-?\d+)\}\{(\d+)\}", value.strip())
+    if fraction:
+        top, bottom = fraction.groups()
+        forms += [f"{top}/{bottom}", f"\\dfrac{{{top}}}{{{bottom}}}", f"\\tfrac{{{top}}}{{{bottom}}}"]
+        forms += [f"\\frac{top}{bottom}", str(int(top) / max(int(bottom), 1)), f"\\frac{{{top} }}{{ {bottom}}}"]
+    if not number:
+        forms += [
+            f"the {value}",
+            f'"{value}"',
+            value.replace(" ", "  "),
+            value.replace(" ", ""),
+            f"({value})",
+            f"{value}s",
+        ]
+    return [form for form in dict.fromkeys(forms) if form != value]
+
+
+def wrong_for(value: str) -> str:
+    """A value of the same kind that is not equal."""
+    stripped = value.strip().replace(",", "")
+    if re.fullmatch(r"-?\d+", stripped):
+        return str(int(stripped) + 1) if len(stripped) < 18 else stripped + "7"
+    if re.fullmatch(r"-?\d*\.\d+", stripped):
+        return f"{float(stripped) + 0.25:g}"
+    if re.fullmatch(r"[A-Ja-j]", stripped):
+        return "B" if stripped.upper() != "B" else "C"
+    return "9" if len(stripped) < 3 else f"not {stripped[:40]}"
+
+
+def json_answers(keys: Sequence[str], values: Iterable[str]) -> list[str]:
+    """JSON objects and lists that use the names a scorer asks for, with values and middles of number lists."""
+    answers: list[str] = []
+    names = [key for key in keys if re.fullmatch(r"[A-Za-z_][\w ]{0,30}", key)][:6]
+    for value in list(values)[:4]:
+        parsed = _parsed(value)
+        options = [parsed]
+        if isinstance(parsed, list) and len(parsed) == 4:
+            options.append([(parsed[0] + parsed[2]) / 2, (parsed[1] + parsed[3]) / 2])
+        for option in options:
+            for name in names:
+                answers += [json.dumps({name: option}), json.dumps([{name: option}])]
+            if len(names) > 1:
+                answers += [json.dumps({name: option for name in names}), json.dumps([{n: option for n in names}])]
+    return list(dict.fromkeys(answers))
+
+
+def _parsed(value: str) -> Any:
+    try:
+        parsed = json.loads(value)
+    except (json.JSONDecodeError, RecursionError):
+        return value
+    if isinstance(parsed, list) and all(isinstance(item, (int, float)) for item in parsed):
+        return parsed
+    return value if isinstance(parsed, (dict, list)) else parsed

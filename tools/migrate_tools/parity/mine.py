@@ -1,0 +1,115 @@
+"""What a scorer's source says about the texts it looks for: literals, patterns, keys, limits."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+LITERALS = 60
+PATTERNS = 24
+RE_CALLS = frozenset("compile search match fullmatch findall finditer split sub subn".split())
+
+
+@dataclass(frozen=True)
+class Mined:
+    """Facts from the source of a scorer, in order of appearance."""
+
+    literals: tuple[str, ...] = ()
+    """Short string constants that may stand in a response (docstrings and messages left out)."""
+    patterns: tuple[str, ...] = ()
+    """Regular expressions that compile."""
+    keys: tuple[str, ...] = ()
+    """Names used as dictionary keys or with .get()."""
+    numbers: tuple[int, ...] = ()
+    """Whole numbers from 8 to 20000: clip lengths, limits."""
+
+
+def mine(sources: Iterable[str]) -> Mined:
+    """Reads every source text that parses; one that does not adds nothing."""
+    literals: dict[str, None] = {}
+    patterns: dict[str, None] = {}
+    keys: dict[str, None] = {}
+    numbers: dict[int, None] = {}
+    for source in sources:
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError):
+            continue
+        skipped = _not_texts(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                _call(node, patterns, keys)
+            elif isinstance(node, ast.Subscript) and _is_text(node.slice):
+                keys.setdefault(node.slice.value)  # type: ignore[attr-defined]
+            elif isinstance(node, ast.Constant) and id(node) not in skipped:
+                _constant(node.value, literals, numbers)
+    return Mined(
+        tuple(literals)[:LITERALS], tuple(patterns)[:PATTERNS], tuple(keys)[:LITERALS], tuple(numbers)[:LITERALS]
+    )
+
+
+def _not_texts(tree: ast.AST) -> set[int]:
+    """Constants that no response contains: docstrings, messages of raise, print and logging."""
+    skipped: set[int] = set()
+    for node in ast.walk(tree):
+        parts: list[ast.AST] = []
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            parts = [node.value]
+        elif isinstance(node, ast.Raise):
+            parts = [node]
+        elif isinstance(node, ast.Call) and _name(node.func) in ("print", "warning", "error", "info", "debug", "warn"):
+            parts = [node]
+        for part in parts:
+            skipped.update(id(child) for child in ast.walk(part))
+    return skipped
+
+
+def _call(node: ast.Call, patterns: dict[str, None], keys: dict[str, None]) -> None:
+    name = _name(node.func)
+    first = node.args[0] if node.args else None
+    if name in RE_CALLS and first is not None:
+        text = _literal_text(first)
+        if text and _compiles(text) and set(text) & set("\\[(.*+?|^$"):
+            patterns.setdefault(text)
+    elif name in ("get", "pop") and first is not None and _is_text(first):
+        keys.setdefault(first.value)  # type: ignore[attr-defined]
+
+
+def _constant(value: object, literals: dict[str, None], numbers: dict[int, None]) -> None:
+    if isinstance(value, str):
+        if value.strip() and len(value) <= 60 and value.count("\n") < 3:
+            literals.setdefault(value)
+    elif isinstance(value, int) and not isinstance(value, bool) and 8 <= abs(value) <= 20_000:
+        numbers.setdefault(abs(value))
+
+
+def _literal_text(node: ast.AST) -> str:
+    """Text of a constant or of an f-string with its holes filled by a letter."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values)
+    if isinstance(node, ast.BinOp):
+        return _literal_text(node.left) + _literal_text(node.right)
+    return ""
+
+
+def _compiles(pattern: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _name(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,265 @@
+"""The new reward inside the sandbox, called as Relax calls it, on every case.
+
+`python -m migrate_tools.parity.new_side /work/job.json` converts the rows with the generated script, loads them as
+Relax does, builds Samples and calls the named hook: an `async def` in a loop that runs in a background thread, a plain
+`def` in the main thread of a worker with pickled arguments. Standard library and pyarrow only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import importlib
+import inspect
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from migrate_tools.parity import supervise, texts
+from migrate_tools.parity.sandbox_data import load_cases, load_rows
+from migrate_tools.parity.values import encode, same
+
+GROUP = 8
+FAMILIES = {family.name: family for family in texts.ALL}
+
+
+def main(argv: list[str]) -> None:
+    """Writes new.json beside the job: {"error": ...} or {"records": [...], "groups": [...]}."""
+    job_path = Path(argv[1])
+    job = json.loads(job_path.read_text(encoding="utf-8"))
+    answer = _answer(job, job_path.parent)
+    (job_path.parent / "new.json").write_text(json.dumps(answer), encoding="utf-8")
+
+
+def _answer(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    began = time.monotonic()
+    names, problem = convert(job, folder)
+    if problem:
+        return {"error": problem}
+    rows = load_rows(folder / "converted", names, "python")
+    cases = load_cases(folder / job["cases"])
+    needed = 1 + max((case["row"] for case in cases), default=-1)
+    if len(rows) < needed:
+        return {"error": f"the converter kept {len(rows)} of {needed} rows"}
+    if job.get("mutants"):
+        return {"mutants": _mutants(job, folder, rows, cases)}
+    records = supervise.run_items(
+        range(len(cases)),
+        lambda: _single_runner(job, rows, cases),
+        item_seconds=job["case_seconds"],
+        total_seconds=job["total_seconds"],
+    )
+    groups = min(job.get("groups", 12), len(cases) // GROUP)
+    grouped = supervise.run_items(
+        range(groups),
+        lambda: _group_runner(job, rows, cases),
+        item_seconds=2 * job["case_seconds"],
+        total_seconds=job["total_seconds"] / 4,
+    )
+    return {
+        "seconds": time.monotonic() - began,
+        "records": [records[i] for i in range(len(cases))],
+        "groups": [grouped[i] for i in range(groups)],
+    }
+
+
+def convert(job: Mapping[str, Any], folder: Path) -> tuple[list[str], str]:
+    """Runs the generated converter over the frozen rows; the names of its files, or what went wrong."""
+    target = folder / "converted"
+    target.mkdir(exist_ok=True)
+    command = [sys.executable, job["converter"], "--input-dir", str(folder / "rows"), "--output-dir", str(target)]
+    done = subprocess.run(command, capture_output=True, timeout=120, text=True, errors="replace")
+    missing = [name for name in job["rows"] if not (target / name).is_file()]
+    if done.returncode or missing:
+        lines = done.stderr.strip().splitlines()
+        return [], f"the converter failed (exit {done.returncode}): {lines[-1] if lines else f'no {missing}'}"
+    return list(job["rows"]), ""
+
+
+class Caller:
+    """The reward hook of one example, called the way Relax calls it."""
+
+    def __init__(self, job: Mapping[str, Any], extra_path: str = "") -> None:
+        os.environ.update(job["environment"])
+        for folder in (*reversed(job["paths"]), extra_path):
+            if folder:
+                sys.path.insert(0, folder)
+        os.chdir(job["paths"][0])
+        self._tape = None
+        if job.get("tape"):
+            from migrate_tools.parity import clients
+
+            self._tape = clients.install(job["tape"])
+        self._args = Namespace(**job["args"])
+        self._family = FAMILIES[job["family"]]
+        self._sample_class = _sample_class()
+        self._module = importlib.import_module(job["module"])
+        self._function: Callable[..., Any] = getattr(self._module, job["function"])
+        self._loop = asyncio.new_event_loop()
+        if self.is_async:
+            threading.Thread(target=self._loop.run_forever, daemon=True).start()
+
+    @property
+    def is_async(self) -> bool:
+        """Relax awaits real coroutine functions and sends everything else to a worker process."""
+        return inspect.iscoroutinefunction(self._function)
+
+    @property
+    def floor(self) -> float:
+        """What the module returns when the scorer fails."""
+        return float(getattr(self._module, "FLOOR", 0.0))
+
+    def sample(self, row: Mapping[str, Any], case: Mapping[str, Any]) -> Any:
+        """One Sample as Relax's data source and generate leave it."""
+        args = self._args
+        metadata = row.get(args.metadata_key) or {}
+        prompt = row.get(args.input_key)
+        if not isinstance(prompt, str):
+            prompt = texts.flat_prompt(prompt, self._family)
+        elif getattr(args, "apply_chat_template", False) and not texts.is_templated(prompt, self._family):
+            prompt = texts.flat_prompt([{"role": "user", "content": prompt}], self._family)
+        return self._sample_class(
+            prompt=prompt,
+            response=case["new"],
+            response_length=case["length"],
+            tokens=[0] * (case["length"] + 4),
+            label=copy.deepcopy(row[args.label_key]),
+            metadata=copy.deepcopy(dict(metadata)),
+        )
+
+    def call(self, subject: Any) -> Any:
+        """The raw reward of a Sample or a list of them.
+
+        Raises:
+            Exception: whatever the hook raises, and TypeError for a plain function that returns an awaitable.
+        """
+        if self._tape is not None:
+            self._tape.begin()
+        if self.is_async:
+            return asyncio.run_coroutine_threadsafe(self._function(self._args, subject), self._loop).result()
+        args, sent = pickle.loads(pickle.dumps((self._args, subject)))
+        result = self._function(args, sent)
+        if inspect.isawaitable(result):
+            raise TypeError("a plain reward function returned an awaitable")
+        return result
+
+    def requests(self) -> list[Any] | None:
+        """Requests that the last call sent, when HTTP is taped."""
+        return None if self._tape is None else self._tape.seen()
+
+    def record(self, sample: Any, raw: Any) -> dict[str, Any]:
+        """What Relax would train on, from the raw reward of a sample."""
+        sample.reward = raw
+        value = sample.get_reward_value(self._args)
+        record: dict[str, Any] = {"kind": "value", "score": encode(value), "type": type(value).__name__}
+        if type(value) is not float:
+            record = {"kind": "bad_return", "error": f"the reward is a {type(value).__name__}, not a Python float"}
+        record["keys"] = {str(key): encode(item) for key, item in raw.items()} if isinstance(raw, dict) else {}
+        if sample.metadata.get("reward_error"):
+            record["reward_error"] = str(sample.metadata["reward_error"])[:300]
+            record["at_floor"] = same(encode(value), encode(self.floor))
+        return record
+
+
+def _single_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]]) -> supervise.Runner:
+    caller = Caller(job)
+
+    def run(index: int) -> dict[str, Any]:
+        case = cases[index]
+        random.seed(index)
+        sample = caller.sample(rows[case["row"]], case)
+        record = caller.record(sample, caller.call(sample))
+        requests = caller.requests()
+        return record if requests is None else {**record, "requests": requests}
+
+    return run
+
+
+def _group_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]]) -> supervise.Runner:
+    """The list form, eight samples a call, spread over the whole set."""
+    caller = Caller(job)
+    stride = max(1, len(cases) // (GROUP * max(1, job.get("groups", 12))))
+
+    def run(group: int) -> dict[str, Any]:
+        indexes = [(group * GROUP + k) * stride for k in range(GROUP)]
+        indexes = [index for index in indexes if index < len(cases)]
+        samples = [caller.sample(rows[cases[i]["row"]], cases[i]) for i in indexes]
+        raw = caller.call(samples)
+        if not isinstance(raw, list) or len(raw) != len(samples):
+            return {"kind": "bad_return", "error": "the list form returned another number of rewards", "cases": indexes}
+        records = [caller.record(sample, one) for sample, one in zip(samples, raw, strict=True)]
+        return {"kind": "value", "cases": indexes, "records": records}
+
+    return run
+
+
+def _mutants(
+    job: Mapping[str, Any], folder: Path, rows: list[Any], cases: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """For each seeded fault (a changed copy of the example): the first case that answers otherwise, if any.
+
+    Each fault runs in a worker of its own, so that no module state of one leaks into the next.
+    """
+    base: list[dict[str, Any]] = job["baseline"]
+    deadline = time.monotonic() + job["total_seconds"]
+    results: list[dict[str, Any]] = []
+    for position in range(job["mutants"]):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            results.append({"kind": "skipped"})
+            continue
+        path = str(folder / "mutants" / str(position))
+
+        def make(path: str = path) -> supervise.Runner:
+            caller = Caller(job, extra_path=path)
+
+            def run(_: int) -> dict[str, Any]:
+                for index, case in enumerate(cases):
+                    if base[index] is None:
+                        continue
+                    random.seed(index)
+                    sample = caller.sample(rows[case["row"]], case)
+                    try:
+                        record = caller.record(sample, caller.call(sample))
+                    except Exception as error:
+                        return {"kind": "caught", "case": index, "by": supervise.describe(error)}
+                    if differs(record, base[index]):
+                        return {"kind": "caught", "case": index, "by": "another value"}
+                return {"kind": "survived"}
+
+            return run
+
+        results.append(supervise.run_items([0], make, item_seconds=min(left, 4.0), total_seconds=left)[0])
+    return results
+
+
+def differs(record: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
+    """True when a record is not what the unchanged module gave."""
+    if record["kind"] != base["kind"] or ("reward_error" in record) != ("reward_error" in base):
+        return True
+    if not same(record.get("score"), base.get("score")):
+        return True
+    keys, others = record.get("keys", {}), base.get("keys", {})
+    return keys.keys() != others.keys() or any(not same(value, others[key]) for key, value in keys.items())
+
+
+def _sample_class() -> Any:
+    try:
+        return importlib.import_module("relax.utils.types").Sample
+    except ImportError:
+        from migrate_tools.parity import sample
+
+        return sample.register()
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -1,0 +1,195 @@
+"""The old reward inside the sandbox: the recipe's scorer under its reward manager, on every case.
+
+`python -m migrate_tools.parity.old_side /work/job.json` starts the run twice with different hash and random seeds
+(to find what is not deterministic) and writes one JSON object with both. Only the standard library, and pyarrow or
+pandas to read the rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from migrate_tools.parity import managers, stubs, supervise
+from migrate_tools.parity.coverage import LineTrace
+from migrate_tools.parity.sandbox_data import load_cases, load_rows
+
+SEEDS = (0, 1)
+QUIET = 150
+"""Tracing stops after so many cases without a new line: it slows the scorer down."""
+
+
+def main(argv: list[str]) -> None:
+    """Both runs; or, with a second argument, the run with that seed."""
+    job_path = argv[1]
+    if len(argv) > 2:
+        _one_run(job_path, int(argv[2]))
+        return
+    job = json.loads(Path(job_path).read_text(encoding="utf-8"))
+    seeds = SEEDS if job.get("repeat", True) else SEEDS[:1]
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-m", "migrate_tools.parity.old_side", job_path, str(seed)],
+            env={**os.environ, "PYTHONHASHSEED": str(seed + 1)},
+            stdout=subprocess.DEVNULL,
+        )
+        for seed in seeds
+    ]
+    codes = [run.wait() for run in runs]
+    if any(codes):
+        sys.exit(f"the old side ended with {codes}")
+
+
+def _one_run(job_path: str, seed: int) -> None:
+    job = json.loads(Path(job_path).read_text(encoding="utf-8"))
+    folder = Path(job_path).parent
+    rows = load_rows(folder, job["rows"], job["reader"])
+    cases = load_cases(folder / job["cases"])
+    began = time.monotonic()
+    records = supervise.run_items(
+        range(len(cases)),
+        lambda: make_runner(job, rows, cases, seed),
+        item_seconds=job["case_seconds"],
+        total_seconds=job["total_seconds"],
+    )
+    answer = {"seed": seed, "seconds": time.monotonic() - began, "records": [records[i] for i in range(len(cases))]}
+    if seed == 0 and job["manager"]["name"] == "batch":
+        answer["groups"] = _groups(job, rows, cases)
+    (folder / f"old_{seed}.json").write_text(json.dumps(answer), encoding="utf-8")
+
+
+def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]], seed: int) -> supervise.Runner:
+    """Loads the scorer in this process; the runner scores one case and reports lines of the scorer it was first to run."""
+    function, manager, loop = _prepare(job)
+    trace = LineTrace(job.get("trace_files", ())) if seed == 0 else None
+    quiet = 0
+    tape = None
+    if job.get("tape"):
+        from migrate_tools.parity import clients
+
+        tape = clients.install(job["tape"])
+
+    def run(index: int) -> dict[str, Any]:
+        nonlocal quiet
+        case = cases[index]
+        random.seed(1000 * seed + index)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(1000 * seed + index)
+        stubs.used.clear()
+        if tape is not None:
+            tape.begin()
+        call = managers.Call(rows[case["row"]], case["old"], case["length"])
+        tracing = trace is not None and quiet < QUIET
+        if trace is not None and tracing:
+            trace.start()
+        try:
+            record = {"kind": "value", **managers.score(manager, function, call, loop)}
+        except stubs.StandInUsed as error:
+            record = {"kind": "missing", "error": str(error)}
+        except Exception as error:
+            record = {"kind": "exception", "error": supervise.describe(error)}
+        finally:
+            if trace is not None and tracing:
+                trace.stop()
+        if stubs.used:
+            record = {"kind": "missing", "error": stubs.used[0]}
+        lines = trace.new_lines() if trace is not None else []
+        quiet = 0 if lines else quiet + 1
+        if lines:
+            record["lines"] = lines
+        if tape is not None:
+            record["requests"] = tape.seen()
+        return record
+
+    return run
+
+
+def _prepare(job: Mapping[str, Any]) -> tuple[Callable[..., Any], managers.Manager, asyncio.AbstractEventLoop]:
+    os.environ.update(job["environment"])
+    if job.get("tape"):
+        from migrate_tools.parity import clients
+
+        clients.install(job["tape"])
+    stubs.install(job["verl_root"])
+    for folder in reversed(job["paths"]):
+        sys.path.insert(0, folder)
+    for name, folders in job.get("aliases", {}).items():
+        stubs.alias_package(name, folders)
+    os.chdir(job["paths"][0] if job["paths"] else "/")
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    settings = job["manager"]
+    return load_function(job["scorer"]), managers.Manager(**settings), loop
+
+
+def load_function(scorer: Mapping[str, Any]) -> Callable[..., Any]:
+    """The scorer, imported the way verl imports it: a file by path, or a module of verl's own by name."""
+    if scorer.get("module"):
+        module: Any = importlib.import_module(scorer["module"])
+    elif scorer.get("fragment"):
+        module = _fragment(Path(scorer["file"]))
+    else:
+        spec = importlib.util.spec_from_file_location("custom_module", scorer["file"])
+        if spec is None or spec.loader is None:
+            raise ImportError(scorer["file"])
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["custom_module"] = module
+        spec.loader.exec_module(module)
+    function = getattr(module, scorer["function"])
+    if not callable(function):
+        raise TypeError(f"{scorer['function']} is not callable")
+    return function  # type: ignore[no-any-return]
+
+
+def _fragment(path: Path) -> Any:
+    """The functions of a module whose other parts (a trainer) cannot be imported: imports that fail are left out."""
+    import ast
+    import types
+
+    module = types.ModuleType("custom_module")
+    module.__file__ = str(path)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in tree.body:
+        if not isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.Assign)):
+            continue
+        try:
+            exec(compile(ast.Module([node], []), str(path), "exec"), module.__dict__)
+        except (ImportError, NameError, stubs.StandInUsed):
+            continue
+    return module
+
+
+def _groups(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A batch function called with eight rows at a time: does a score depend on its neighbours, is the count right?"""
+    size, groups = 8, range(min(8, len(cases) // 8))
+
+    def make() -> supervise.Runner:
+        function, manager, _ = _prepare(job)
+
+        def run(group: int) -> dict[str, Any]:
+            random.seed(group)
+            calls = [
+                managers.Call(rows[c["row"]], c["old"], c["length"]) for c in cases[size * group : size * group + size]
+            ]
+            return {"kind": "value", "scores": managers.score_group(manager, function, calls)}
+
+        return run
+
+    records = supervise.run_items(
+        groups, make, item_seconds=job["case_seconds"] * 2, total_seconds=job["total_seconds"]
+    )
+    return [records[group] for group in groups]
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -1,0 +1,302 @@
+"""Freezes the oracle: cases, and what the old reward answers, before any draft exists."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from migrate_tools.model import Launch, Recipe
+from migrate_tools.parity import coverage, oldjob, texts
+from migrate_tools.parity.cases import Case, make_cases
+from migrate_tools.parity.frozen import CASES, Budget, FrozenCases, close, load
+from migrate_tools.parity.mine import Mined, mine
+from migrate_tools.parity.rows import sample_rows, write_rows
+from migrate_tools.parity.stubs import HEAVY
+from migrate_tools.parity.values import number, same
+from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
+
+__all__ = ["Budget", "FrozenCases", "freeze", "load"]
+
+CASE_SECONDS = 4.0
+CLIENTS = frozenset({"aiohttp", "httpx", "openai", "requests"})
+"""HTTP clients that taped answers replace."""
+PIP_NAMES = {
+    "PIL": "pillow",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "rouge_score": "rouge-score",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
+
+
+def freeze(
+    recipe: Recipe, launch: Launch, *, sandbox: Sandbox, work: Path, budget: Budget | None = None
+) -> FrozenCases:
+    """Makes cases for the reward of one launch, records the old side's answers, and closes both.
+
+    Args:
+        work: folder of this run; the oracle goes to `parity/<launch>/oracle` below it. One that is already closed
+            there is opened, not made again.
+
+    Raises:
+        MachineError: the sandbox does not work.
+    """
+    budget = budget or Budget()
+    base = work / "parity" / launch.name
+    folder = base / "oracle"
+    if (folder / "oracle.json").is_file():
+        return load(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    sources = _Sources(recipe, launch)
+    meta: dict[str, Any] = {"version": 1, "launch": launch.name, "rows": [], "reason": "", "missing": []}
+    if reason := oldjob.not_checkable(launch):
+        return close(folder, {**meta, "reason": reason}, [], [])
+    if missing := sources.missing_packages():
+        return close(folder, {**meta, "reason": missing_reason(missing), "missing": missing}, [], [])
+    rows, rows_from = sample_rows(launch.data)
+    names, rows = write_rows(rows, folder)
+    family = texts.family_of(str(launch.get("actor_rollout_ref.model.path", "")))
+    cases = make_cases(
+        rows, launch.reward, sources.mined, prompt_key=launch.data.prompt_key, family=family, budget=budget.cases
+    )
+    tape = tape_settings(launch, sources.mined)
+    meta |= {"rows": names, "rows_from": rows_from, "family": family.name, "tape": tape, "row_count": len(rows)}
+    job = _old_job(recipe, launch, names, budget.seconds, tape, sources.trace_names())
+    runs = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in cases], base / "old")
+    if isinstance(runs, str):
+        return close(folder, {**meta, "reason": runs}, [case.line() for case in cases], [])
+    return _closed(folder, meta, cases, runs, sources)
+
+
+def old_job(recipe: Recipe, launch: Launch, frozen: FrozenCases, *, seconds: float) -> dict[str, Any]:
+    """The old side's job for other cases over the rows of an oracle: one run, no tracing."""
+    job = _old_job(recipe, launch, frozen.row_files, seconds, frozen.meta["tape"], [])
+    return {**job, "repeat": False}
+
+
+def _old_job(
+    recipe: Recipe, launch: Launch, rows: list[str], seconds: float, tape: Any, trace: list[str]
+) -> dict[str, Any]:
+    return {
+        "rows": rows,
+        "cases": CASES,
+        "reader": oldjob.row_reader(launch),
+        "scorer": oldjob.scorer(recipe, launch),
+        "manager": oldjob.manager_settings(launch),
+        **oldjob.import_paths(recipe),
+        "verl_root": oldjob.VERL if Path(launch.verl.root, "verl").is_dir() else None,
+        "environment": dict(oldjob.environment(launch)),
+        "case_seconds": CASE_SECONDS,
+        "total_seconds": seconds,
+        "trace_files": trace,
+        "tape": tape,
+        "repeat": True,
+    }
+
+
+def run_old(
+    sandbox: Sandbox,
+    recipe: Recipe,
+    launch: Launch,
+    job: dict[str, Any],
+    rows_folder: Path,
+    cases: Sequence[str],
+    place: Path,
+) -> list[dict[str, Any]] | str:
+    """Both runs of the old side on `cases` (lines of JSON), or why there are none."""
+    fresh_folder(place)
+    for name in job["rows"]:
+        shutil.copyfile(rows_folder / name, place / name)
+    (place / CASES).write_text("".join(f"{line}\n" for line in cases), encoding="utf-8")
+    (place / "job.json").write_text(json.dumps(job), encoding="utf-8")
+    outcome = sandbox.run(
+        Job(
+            argv=(PYTHON, "-m", "migrate_tools.parity.old_side", "/work/job.json"),
+            mounts=(
+                *python_mounts(),
+                Mount(Path(recipe.project_root), oldjob.PROJECT),
+                Mount(Path(launch.verl.root), oldjob.VERL),
+                Mount(place, "/work", writable=True),
+            ),
+            env=python_env(),
+            limits=Limits(seconds=job["total_seconds"] * 2 + 60),
+        )
+    )
+    results = [place / f"old_{seed}.json" for seed in ((0, 1) if job["repeat"] else (0,))]
+    if not all(result.is_file() for result in results):
+        cause = "time" if outcome.timed_out else "memory" if outcome.out_of_memory else last_line(outcome.stderr)
+        return f"the old reward could not be run: {cause}"
+    return [json.loads(result.read_text(encoding="utf-8")) for result in results]
+
+
+def fresh_folder(place: Path) -> None:
+    """An empty folder that the sandbox's own user may write to."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    place.chmod(0o777)
+
+
+def last_line(stderr: bytes) -> str:
+    """The last line of an error output."""
+    lines = stderr.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:300] if lines else "no reason given"
+
+
+def _closed(
+    folder: Path, meta: dict[str, Any], cases: list[Case], runs: list[dict[str, Any]], sources: _Sources
+) -> FrozenCases:
+    first, second = (run["records"] for run in runs)
+    kept: list[str] = []
+    outcomes: list[dict[str, Any]] = []
+    lines: set[str] = set()
+    for case, one, other in zip(cases, first, second, strict=True):
+        if "skipped" in (one["kind"], other["kind"]):
+            continue
+        lines.update(one.pop("lines", ()))
+        one["stable"] = agree(one, other)
+        kept.append(case.line())
+        outcomes.append(one)
+    meta |= {
+        "families": dict(sorted(Counter(case.family for case in cases).items())),
+        "skipped": len(cases) - len(kept),
+        "seconds": round(max(run["seconds"] for run in runs), 3),
+        "coverage": sources.coverage(lines),
+        "groups": [record for record in runs[0].get("groups", ())],
+        **balance(outcomes),
+    }
+    reason, missing = _whole_run_reason(outcomes)
+    return close(folder, {**meta, "reason": reason, "missing": missing}, kept, outcomes)
+
+
+def agree(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """True when both runs of the old side gave the same record, messages of exceptions aside."""
+    if one["kind"] != other["kind"]:
+        return False
+    if one["kind"] != "value":
+        return True
+    keys, others = one["keys"], other["keys"]
+    return (
+        same(one["score"], other["score"])
+        and keys.keys() == others.keys()
+        and all(same(value, others[key]) for key, value in keys.items())
+    )
+
+
+def balance(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Shares of accepted and rejected cases among those with a value: accepted means a positive trained number."""
+    scores = [number(record["score"]) for record in outcomes if record["kind"] == "value"]
+    accepted = sum(1 for value in scores if value is not None and value > 0)
+    total = max(len(scores), 1)
+    return {"accepted": round(accepted / total, 3), "rejected": round(1 - accepted / total, 3) if scores else 0.0}
+
+
+def _whole_run_reason(outcomes: Sequence[dict[str, Any]]) -> tuple[str, list[str]]:
+    """Why the run as a whole cannot serve as an oracle, and packages that are missing."""
+    if not outcomes:
+        return "no case was run within the time budget", []
+    missing = sorted({name for record in outcomes if (name := _missing(record))})
+    if missing:
+        return missing_reason(missing), missing
+    if outcomes[0]["kind"] == "setup":
+        return f"the old reward does not load: {outcomes[0]['error']}", []
+    if all(record["kind"] in ("exception", "died") for record in outcomes):
+        return f"the old reward raises on every case, so it does not run in verl either: {outcomes[0]['error']}", []
+    if all(record["kind"] == "timeout" for record in outcomes):
+        return "the old reward ends on no case within the time limit", []
+    loose = sum(not record["stable"] for record in outcomes)
+    if loose > len(outcomes) / 2:
+        return f"the old reward is not deterministic: {loose} of {len(outcomes)} cases differ between two runs", []
+    return "", []
+
+
+def _missing(record: dict[str, Any]) -> str:
+    error = str(record.get("error", ""))
+    if record["kind"] == "missing":
+        return error.partition(".")[0]
+    marker = "ModuleNotFoundError: No module named '"
+    if error.startswith(marker):
+        name = error.removeprefix(marker).partition("'")[0].partition(".")[0]
+        return "" if name in ("verl", "recipe") else name
+    return ""
+
+
+def missing_reason(names: Sequence[str]) -> str:
+    """Names the packages and the command that installs them."""
+    packages = " ".join(PIP_NAMES.get(name, name.replace("_", "-")) for name in names)
+    return f"the old reward needs {', '.join(names)}, not installed here: pip install {packages}"
+
+
+def tape_settings(launch: Launch, mined: Mined) -> dict[str, Any] | None:
+    """Settings of the taped HTTP answers when the reward talks to a server, else None."""
+    if not {"http", "judge"} & set(launch.reward.traits):
+        return None
+    return {"literals": [text for text in mined.literals if len(text) <= 24][:24], "keys": list(mined.keys)[:24]}
+
+
+class _Sources:
+    """The source of a reward: what it looks for, what it imports, which lines it has."""
+
+    def __init__(self, recipe: Recipe, launch: Launch) -> None:
+        self._recipe = recipe
+        self._launch = launch
+        self._code = ""
+        self._third_party: tuple[str, ...] = ()
+        self._files: list[tuple[Path, str]] = []
+        self._read()
+        self.mined = mine(
+            [self._code] if self._code else [path.read_text("utf-8", "replace") for path, _ in self._files]
+        )
+
+    def _read(self) -> None:
+        from migrate_tools.errors import MigrateError
+        from migrate_tools.model import VerlRef
+        from migrate_tools.verl.extract import extract_reward
+
+        spec = self._launch.reward
+        names = [spec.path] if spec.path else []
+        try:
+            verl: VerlRef = self._launch.verl
+            extracted = extract_reward(spec, self._launch.data, project_root=Path(self._recipe.project_root), verl=verl)
+            self._code, self._third_party = extracted.code, extracted.third_party
+            names += [origin.file for origin in extracted.origins]
+        except (MigrateError, SyntaxError, OSError, ValueError):
+            pass  # the original file alone still tells what the scorer looks for
+        found = (oldjob.inside_name(self._recipe, name) for name in dict.fromkeys(names))
+        self._files = [place for place in found if place is not None]
+
+    def missing_packages(self) -> list[str]:
+        """Third-party packages that the reward imports and this machine lacks."""
+        names = {name.partition(".")[0] for name in self._third_party}
+        wanted = names - set(sys.stdlib_module_names) - HEAVY - CLIENTS - {"verl", "recipe"}
+        return sorted(name for name in wanted if importlib.util.find_spec(name) is None)
+
+    def trace_names(self) -> list[str]:
+        """Files to trace, as named inside the sandbox."""
+        return [inside for _, inside in self._files]
+
+    def coverage(self, seen: set[str]) -> dict[str, Any]:
+        """Lines of the reward's functions that ran, of how many, and the first that did not."""
+        functions = _function_names(self._code)
+        total, hit, missed = 0, 0, []
+        for path, inside in self._files:
+            lines = coverage.body_lines(path, functions)
+            ran = {line for line in lines if f"{inside}:{line}" in seen}
+            total, hit = total + len(lines), hit + len(ran)
+            missed += [f"{inside.split('/', 2)[-1]}:{line}" for line in sorted(lines - ran)]
+        return {"lines": total, "hit": hit, "missed": missed[:40]}
+
+
+def _function_names(code: str) -> list[str] | None:
+    if not code:
+        return None
+    nodes = ast.walk(ast.parse(code))
+    return [node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]

@@ -1,0 +1,41 @@
+"""Reads rows and cases inside the sandbox, rows as the framework of that side reads them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def load_rows(folder: Path, names: Sequence[str], reader: str) -> list[dict[str, Any]]:
+    """All rows of several parquet files.
+
+    Args:
+        reader: "python" gives Python values (HF datasets, Relax); "pandas" gives what `DataFrame.iloc[i]` gives: numpy
+            arrays for lists (verl before it read through HF datasets).
+    """
+    rows: list[dict[str, Any]] = []
+    for name in names:
+        rows.extend(_pandas_rows(folder / name) if reader == "pandas" else _python_rows(folder / name))
+    return rows
+
+
+def _python_rows(path: Path) -> list[dict[str, Any]]:
+    import pyarrow.parquet as pq
+
+    rows: list[dict[str, Any]] = pq.ParquetFile(path).read(use_threads=False).to_pylist()
+    return rows
+
+
+def _pandas_rows(path: Path) -> list[dict[str, Any]]:
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    frame: pd.DataFrame = pq.ParquetFile(path).read(use_threads=False).to_pandas(use_threads=False)
+    return [frame.iloc[position].to_dict() for position in range(len(frame))]
+
+
+def load_cases(path: Path) -> list[dict[str, Any]]:
+    """One object a line."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,0 +1,121 @@
+"""Stand-ins that let a scorer import verl without torch, ray or a GPU.
+
+`verl` and `verl.utils` become empty packages over the verl source, so that their heavy `__init__` files never run;
+big frameworks that are not installed can be imported and named, but the first real use raises StandInUsed, which
+no `except Exception` swallows. Runs inside the sandbox: standard library only.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+HEAVY = frozenset(
+    "torch ray tensordict transformers vllm sglang megatron peft accelerate deepspeed flash_attn torchdata "
+    "torchvision codetiming wandb mlflow swanlab liger_kernel mathruler_gpu".split()
+)
+PACKAGES = ("verl", "verl.utils", "verl.workers", "verl.trainer", "verl.tools", "verl.experimental")
+used: list[str] = []
+"""Names of the stand-ins that foreign code really used."""
+
+
+class StandInUsed(BaseException):
+    """Foreign code used a package that is not installed here and cannot be replaced."""
+
+
+class StandIn:
+    """A name of a missing package: may be passed round, subclassed and used as a decorator, not called for a result."""
+
+    def __init__(self, name: str) -> None:
+        self.__dict__["_name"] = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return StandIn(f"{self._name}.{name}")
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        return ()
+
+    def __getitem__(self, key: Any) -> StandIn:
+        return self
+
+    def __or__(self, other: Any) -> StandIn:
+        return self
+
+    __ror__ = __or__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and len(args) == 1 and isinstance(args[0], (types.FunctionType, type)):
+            return args[0]  # @ray.remote, @torch.no_grad()
+        if (not args and self._name.endswith("no_grad")) or self._name.endswith((".register", ".remote")):
+            return StandIn(self._name)
+        used.append(self._name)
+        raise StandInUsed(self._name)
+
+
+class _StandInModule(types.ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        return StandIn(f"{self.__name__}.{name}")
+
+
+class _HeavyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Last in sys.meta_path: serves what nobody else could import."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if name.partition(".")[0] not in HEAVY:
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        return _StandInModule(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        return
+
+
+class _VerlPackage(types.ModuleType):
+    """A verl package without its __init__: submodules import for real, other names are stand-ins."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__"):
+            raise AttributeError(name)
+        if importlib.util.find_spec(f"{self.__name__}.{name}") is not None:
+            raise AttributeError(name)
+        return StandIn(f"{self.__name__}.{name}")
+
+
+def install(verl_root: str | None) -> None:
+    """Makes `import verl...` read from `verl_root` and big frameworks importable; call once, before foreign code."""
+    sys.meta_path.append(_HeavyFinder())
+    if verl_root is None:
+        return
+    sys.path.append(verl_root)
+    for name in PACKAGES:
+        folder = Path(verl_root, *name.split("."))
+        if not folder.is_dir():
+            continue
+        package = _VerlPackage(name)
+        package.__path__ = [str(folder)]
+        package.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        sys.modules[name] = package
+        parent, _, leaf = name.rpartition(".")
+        if parent:
+            setattr(sys.modules[parent], leaf, package)
+    sys.modules["verl.utils.metric"] = _StandInModule("verl.utils.metric")
+
+
+def alias_package(name: str, folders: Sequence[str]) -> None:
+    """Makes `import name` a namespace over `folders` (how scripts of a recipe checkout import `recipe.x`)."""
+    package = types.ModuleType(name)
+    package.__path__ = list(folders)
+    package.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
+    sys.modules[name] = package

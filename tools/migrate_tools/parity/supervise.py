@@ -1,0 +1,186 @@
+"""Runs foreign calls one by one in a worker process that can be killed at any moment.
+
+The parent never runs foreign code: it forks a worker, which announces every item before it starts and reports
+it when done. A worker that is silent for longer than the limit is killed with its whole process group, the item counts
+as a timeout, and a fresh worker takes the next one. Runs inside the sandbox: standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Runner = Callable[[int], dict[str, Any]]
+SHORT_AFTER = 3
+"""After so many timeouts the limit of an item falls to a third."""
+GIVE_UP_AFTER = 24
+"""After so many timeouts the rest is skipped."""
+
+
+def run_items(
+    items: Sequence[int],
+    make_runner: Callable[[], Runner],
+    *,
+    item_seconds: float,
+    total_seconds: float,
+    setup_seconds: float = 60.0,
+) -> dict[int, dict[str, Any]]:
+    """The record of every item: what the runner returned, or {"kind": "timeout" | "died" | "skipped"}.
+
+    Args:
+        make_runner: called once in each fresh worker; may load foreign code. What it raises becomes the record of
+            every item, with kind "setup".
+        item_seconds: longest time for one item, in seconds.
+        total_seconds: items not started by then are skipped.
+        setup_seconds: longest time for make_runner.
+    """
+    records: dict[int, dict[str, Any]] = {}
+    waiting = list(items)
+    deadline = time.monotonic() + total_seconds
+    timeouts = 0
+    while waiting and time.monotonic() < deadline and timeouts < GIVE_UP_AFTER:
+        limit = item_seconds if timeouts < SHORT_AFTER else item_seconds / 3
+        current = _one_worker(waiting, make_runner, records, limit, deadline, setup_seconds)
+        waiting = [item for item in waiting if item not in records]
+        if current is not None and records.get(current, {}).get("kind") == "timeout":
+            timeouts += 1
+        if any(record.get("kind") == "setup" for record in records.values()):
+            failure = next(record for record in records.values() if record.get("kind") == "setup")
+            records.update({item: failure for item in waiting})
+            waiting = []
+    records.update({item: {"kind": "skipped"} for item in waiting})
+    return records
+
+
+def _one_worker(
+    items: Sequence[int],
+    make_runner: Callable[[], Runner],
+    records: dict[int, dict[str, Any]],
+    item_seconds: float,
+    deadline: float,
+    setup_seconds: float,
+) -> int | None:
+    """Runs items in one forked worker until it ends or is killed; the item that ended it, if any."""
+    reader, writer = os.pipe()
+    os.set_inheritable(writer, False)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        _worker(items, make_runner, writer)
+    os.close(writer)
+    try:
+        return _watch(child, reader, items, records, item_seconds, deadline, setup_seconds)
+    finally:
+        os.close(reader)
+        _kill_group(child)
+
+
+def _watch(
+    child: int,
+    reader: int,
+    items: Sequence[int],
+    records: dict[int, dict[str, Any]],
+    item_seconds: float,
+    deadline: float,
+    setup_seconds: float,
+) -> int | None:
+    current: int | None = None
+    limit = time.monotonic() + setup_seconds
+    buffer = b""
+    while True:
+        ready, _, _ = select.select([reader], [], [], 0.05)
+        chunk = os.read(reader, 1 << 16) if ready else b""
+        for line in (lines := (buffer + chunk).split(b"\n"))[:-1]:
+            message = json.loads(line)
+            if "start" in message:
+                current, limit = message["start"], time.monotonic() + item_seconds
+            elif "ready" in message:
+                limit = time.monotonic() + item_seconds
+            elif "end" in message:
+                return None
+            else:
+                records[message["item"]] = message["record"]
+                current = None
+        buffer = lines[-1]
+        if ready and not chunk or not ready and _gone(child):
+            lost = next((item for item in items if item not in records), None) if current is None else current
+            if lost is not None:
+                records[lost] = {"kind": "died", "error": "the process ended"}
+            return current
+        now = time.monotonic()
+        if now > limit:
+            if current is None and items[0] not in records:
+                records[items[0]] = {"kind": "setup", "error": "loading the reward did not end"}
+                return None
+            if current is not None:
+                records[current] = {"kind": "timeout"}
+            return current
+        if now > deadline and current is None:
+            return None
+
+
+def _gone(child: int) -> bool:
+    """True when the worker has exited (a child of the scorer may still hold the pipe open)."""
+    try:
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def _kill_group(child: int) -> None:
+    for kill in (os.killpg, os.kill):
+        try:
+            kill(child, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue
+    try:
+        os.waitpid(child, 0)
+    except ChildProcessError:
+        return
+
+
+def _worker(items: Sequence[int], make_runner: Callable[[], Runner], writer: int) -> None:
+    """Body of the forked worker; never returns."""
+    os.setsid()
+    me = os.getpid()
+    silence = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(silence, descriptor)
+
+    def send(message: dict[str, Any]) -> None:
+        data = json.dumps(message).encode() + b"\n"
+        while data:
+            data = data[os.write(writer, data) :]
+
+    try:
+        run = make_runner()
+    except BaseException as error:
+        send({"item": items[0], "record": {"kind": "setup", "error": describe(error)}})
+        send({"end": True})
+        os._exit(0)
+    send({"ready": True})
+    for item in items:
+        send({"start": item})
+        try:
+            record = run(item)
+        except BaseException as error:
+            record = {"kind": "exception", "error": describe(error)}
+        if os.getpid() != me:  # a forked child of the scorer came back: only the worker may report
+            os._exit(0)
+        send({"item": item, "record": record})
+    send({"end": True})
+    os._exit(0)
+
+
+def describe(error: BaseException) -> str:
+    """Class and message of an exception on one line, without object addresses."""
+    text = " ".join(str(error).split())[:500]
+    return f"{type(error).__name__}: {text}".encode("utf-8", "backslashreplace").decode()
