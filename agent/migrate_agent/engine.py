@@ -17,6 +17,7 @@ from migrate_agent.request import RunRequest
 if TYPE_CHECKING:
     pass
 
+CPU_RUNGS = frozenset(range(7))
 Progress = Callable[[str], None]
 
 
@@ -60,8 +61,9 @@ class Engine(Protocol):
         request: RunRequest,
         stage: Path,
         work: Path,
+        rungs: frozenset[int] = CPU_RUNGS,
     ) -> tuple[CheckResult, ...]:
-        """Rungs 0 to 6 over the staged tree."""
+        """The given rungs over the staged tree."""
 
     def smoke(self, draft: Draft, request: RunRequest, stage: Path, work: Path) -> CheckResult:
         """Rung 7, or why it was skipped."""

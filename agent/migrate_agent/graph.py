@@ -40,7 +40,7 @@ def build_graph(context: Context, observer: Observer) -> Any:
     """The uncompiled StateGraph over `context`."""
     from langgraph.graph import END, START, StateGraph
 
-    graph = StateGraph(RunState)
+    graph: Any = StateGraph(RunState)
     for name, node in NODES.items():
         graph.add_node(name, _observed(name, node, context, observer))
     graph.add_edge(START, "inspect")

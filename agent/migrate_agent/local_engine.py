@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from migrate_tools.errors import UsageError
 from migrate_tools.model import CheckResult, Example, Launch, Recipe, Translation
 
-from migrate_agent.engine import Draft, Progress
+from migrate_agent.engine import CPU_RUNGS, Draft, Progress
 from migrate_agent.request import RunRequest
 from migrate_agent.verdict import GPU_RUNG
 
@@ -106,11 +106,12 @@ class LocalEngine:
         request: RunRequest,
         stage: Path,
         work: Path,
+        rungs: frozenset[int] = CPU_RUNGS,
     ) -> tuple[CheckResult, ...]:
         from migrate_tools.checks import LADDER, run_ladder
 
         context = self._context(recipe, draft, frozen, stage, work)
-        return run_ladder(context, only=[check for check in LADDER if check.rung < GPU_RUNG])
+        return run_ladder(context, only=[check for check in LADDER if check.rung in rungs])
 
     def smoke(self, draft: Draft, request: RunRequest, stage: Path, work: Path) -> CheckResult:
         from migrate_agent.commands.doctor import gpu_name

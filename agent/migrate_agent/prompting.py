@@ -15,4 +15,5 @@ def render_prompt(name: str, **values: object) -> str:
     import jinja2
 
     text = (resource_dir("prompts") / f"{name}.md").read_text("utf-8")
-    return jinja2.Template(text, undefined=jinja2.StrictUndefined, keep_trailing_newline=True).render(**values)
+    template = jinja2.Template(text, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    return str(template.render(**values))

@@ -29,7 +29,7 @@ def report(state: RunState, context: Context) -> RunState:
     example = context.run.model(Example, state["example"]) if "example" in state else None
     facts = Facts(
         run_id=context.run.id,
-        algo=context.request.algo,
+        request=context.request,
         contract=context.engine.contract_name(context.request),
         recipe=recipe,
         translations=translations,

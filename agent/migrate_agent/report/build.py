@@ -17,12 +17,14 @@ from migrate_agent.report.model import (
     LaunchInfo,
     MigrationReport,
     Mutants,
+    OptionsInfo,
     ParityInfo,
     RecipeInfo,
     RelaxInfo,
     SettingInfo,
     VerlInfo,
 )
+from migrate_agent.request import RunRequest
 from migrate_agent.state import Attempt
 from migrate_agent.verdict import LAST_CPU_RUNG, decide, holds_back, is_refused, launch_verdict, worst
 
@@ -34,7 +36,7 @@ class Facts:
     """What a report is built from."""
 
     run_id: str
-    algo: str
+    request: RunRequest
     contract: str
     recipe: Recipe
     translations: tuple[Translation, ...]
@@ -54,7 +56,8 @@ def build_report(facts: Facts) -> MigrationReport:
     return MigrationReport(
         tool_version=__version__,
         run_id=facts.run_id,
-        algo=facts.algo,
+        algo=facts.request.algo,
+        options=OptionsInfo.model_validate(facts.request.model_dump(include=set(OptionsInfo.model_fields))),
         recipe=RecipeInfo(path=recipe.root, name=recipe.name, commit=recipe.commit, sha256=recipe.sha256),
         verl=VerlInfo(version=first.verl.version, how=first.verl.how) if first else None,
         relax=RelaxInfo(contract=facts.contract),

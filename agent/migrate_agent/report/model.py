@@ -49,6 +49,18 @@ class RelaxInfo(Frozen):
     """Name and origin of the flag contract."""
 
 
+class OptionsInfo(Frozen):
+    """Options that decide what is written; `verify` reads them."""
+
+    launches: tuple[str, ...] = ()
+    verl_root: str | None = None
+    verl_version: str | None = None
+    mode_default: str = "sync"
+    batch_policy: str = "on-policy"
+    parity_cases: int | None = None
+    parity_seconds: float | None = None
+
+
 class LaunchInfo(Frozen):
     """One training command and what became of it."""
 
@@ -148,6 +160,7 @@ class MigrationReport(Frozen):
     tool_version: str
     run_id: str
     algo: str
+    options: OptionsInfo
     recipe: RecipeInfo
     verl: VerlInfo | None
     relax: RelaxInfo

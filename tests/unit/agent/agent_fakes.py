@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from migrate_agent.engine import Draft
+from migrate_agent.engine import CPU_RUNGS, Draft
 from migrate_agent.request import RunRequest
 from migrate_tools.model import (
     CheckResult,
@@ -121,6 +121,7 @@ class ScriptedEngine:
         request: RunRequest,
         stage: Path,
         work: Path,
+        rungs: frozenset[int] = CPU_RUNGS,
     ) -> tuple[CheckResult, ...]:
         self.calls.append("check")
         staged = "".join(path.read_text() for path in sorted(stage.rglob("*")) if path.is_file())

@@ -1,0 +1,194 @@
+"""`migrate-agent verify` and `smoke`: the checks again on an example that is already there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from migrate_tools.errors import RefusedInput, UsageError
+from migrate_tools.model import CheckResult, Example, ExampleFile, Recipe, Translation
+
+from migrate_agent.commands.inspect import translate_all
+from migrate_agent.console import progress, table
+from migrate_agent.engine import Draft
+from migrate_agent.nodes.plan import movable
+from migrate_agent.nodes.test import stage_example
+from migrate_agent.request import RunRequest, checked_algo_name
+from migrate_agent.verdict import EXIT_CODES, checks_verdict, launch_verdict, worst
+
+WITHOUT_RECIPE = frozenset({0, 1, 2, 6})
+SMOKE_RUNGS = frozenset({6, 7})
+LARGEST = 4 << 20
+
+
+@dataclass(frozen=True)
+class Found:
+    """An example on disk and, when it is ours, the report that came with it."""
+
+    example: Example
+    document: Mapping[str, Any]
+    edited: tuple[str, ...]
+    """Files that are no longer what was written."""
+
+
+def verify(example_dir: Path, *, sandbox: str, relax_version: str, as_json: bool) -> int:
+    """Every rung that can be climbed here; returns the exit code of the verdict."""
+    return _climb(example_dir, None, sandbox=sandbox, relax_version=relax_version, as_json=as_json)
+
+
+def smoke(example_dir: Path, *, sandbox: str, relax_version: str, as_json: bool) -> int:
+    """The rehearsal of the launch and the GPU step."""
+    return _climb(example_dir, SMOKE_RUNGS, sandbox=sandbox, relax_version=relax_version, as_json=as_json)
+
+
+def find_example(folder: Path) -> Found:
+    """The example in `folder` (examples/<algo>, or a root with exactly one such folder below it).
+
+    Raises:
+        RefusedInput: there is no example.
+    """
+    folder = _example_folder(folder.resolve())
+    algo, root = checked_algo_name(folder.name), folder.parent.parent
+    paths = [path for path in sorted(folder.rglob("*")) if _belongs(path, folder)]
+    paths += [path for path in (root / "scripts" / "tools").glob(f"process_{algo}.py") if path.is_file()]
+    files = tuple(_file(path, root) for path in paths)
+    document = _document(folder / "migration" / "migration.json")
+    known = {item["path"]: item["sha256"] for item in document.get("files", [])}
+    edited = tuple(
+        item.path for item in files if known and hashlib.sha256(item.text.encode()).hexdigest() != known.get(item.path)
+    )
+    return Found(Example(algo=algo, files=files), document, edited)
+
+
+def _climb(example_dir: Path, only: frozenset[int] | None, *, sandbox: str, relax_version: str, as_json: bool) -> int:
+    from migrate_agent.local_engine import LocalEngine
+
+    found = find_example(example_dir)
+    algo = found.example.algo
+    with progress() as say, tempfile.TemporaryDirectory(prefix="migrate-agent-", ignore_cleanup_errors=True) as place:
+        engine = LocalEngine(say, sandbox)
+        request = _request(found, sandbox, relax_version)
+        recipe, translations, why = _recipe(found, engine, request)
+        stage, work = Path(place) / "stage", Path(place) / "work"
+        work.mkdir()
+        stage_example(found.example, stage)
+        kept, moved = movable(recipe, translations)
+        rungs = only if only is not None else (WITHOUT_RECIPE if why else frozenset(range(7)))
+        frozen = {}
+        if 3 in rungs:
+            for launch in kept.launches:
+                answers = engine.freeze(kept, launch, request, work)
+                if answers is not None:
+                    frozen[launch.name] = answers
+        draft = Draft(moved, found.example)
+        checks = [
+            *engine.check(kept, draft, frozen, request, stage, work, rungs=rungs),
+            engine.smoke(draft, request, stage, work),
+        ]
+    verdict = worst([checks_verdict(checks), *(launch_verdict(item) for item in moved)])
+    if as_json:
+        print(json.dumps(_as_document(found, verdict, why, checks), indent=1, ensure_ascii=False))
+    else:
+        print("\n".join(_page(algo, found, verdict, why, checks)))
+    return EXIT_CODES[verdict]
+
+
+def _recipe(found: Found, engine: Any, request: RunRequest) -> tuple[Recipe, tuple[Translation, ...], str]:
+    empty = Recipe(name=found.example.algo, root=request.recipe, project_root=request.recipe, sha256="")
+    if not found.document:
+        return empty, (), "there is no migration/migration.json beside it"
+    if not Path(request.recipe).is_dir():
+        return empty, (), f"its recipe {request.recipe} is not here"
+    try:
+        recipe = engine.read(request)
+    except RefusedInput as error:
+        return empty, (), f"its recipe cannot be read any more: {error.message}"
+    if recipe.sha256 != found.document["recipe"]["sha256"]:
+        return empty, (), f"its recipe {request.recipe} was changed since"
+    return recipe, translate_all(engine, recipe, request), ""
+
+
+def _request(found: Found, sandbox: str, relax_version: str) -> RunRequest:
+    options = found.document.get("options", {})
+    return RunRequest.model_validate(
+        {
+            "recipe": found.document.get("recipe", {}).get("path", "/nonexistent"),
+            "algo": found.example.algo,
+            "destination": "/nonexistent",
+            **options,
+            "sandbox": sandbox,
+            "relax_version": relax_version,
+        }
+    )
+
+
+def _example_folder(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise RefusedInput(f"{folder} is not a folder", "give examples/<algo> below a Relax root")
+    if folder.parent.name == "examples":
+        return folder
+    below = [path.parent for path in sorted(folder.glob("examples/*/run_*.sh"))]
+    choices = list(dict.fromkeys(below))
+    if len(choices) == 1:
+        return choices[0]
+    if choices:
+        raise UsageError(f"{folder} holds {len(choices)} examples", f"name one: {choices[0]}")
+    raise RefusedInput(
+        f"{folder} is not an example: no examples/<algo>/run_*.sh", "give examples/<algo> below a Relax root"
+    )
+
+
+def _belongs(path: Path, folder: Path) -> bool:
+    inside = path.relative_to(folder).parts
+    return (
+        path.is_file()
+        and not path.is_symlink()
+        and inside[0] not in {"migration", "logs"}
+        and "__pycache__" not in inside
+        and path.stat().st_size <= LARGEST
+    )
+
+
+def _file(path: Path, root: Path) -> ExampleFile:
+    text = path.read_text("utf-8", errors="replace")
+    name = path.relative_to(root).as_posix()
+    return ExampleFile(path=name, text=text, origin="rendered", executable=path.suffix == ".sh")
+
+
+def _document(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        loaded: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        loaded["recipe"]["sha256"], loaded["recipe"]["path"], loaded["files"]
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(f"{path} is not a migration.json of ours", "delete it, or run the migration again") from None
+    return loaded
+
+
+def _as_document(found: Found, verdict: str, why: str, checks: Sequence[CheckResult]) -> dict[str, Any]:
+    return {
+        "algo": found.example.algo,
+        "verdict": verdict,
+        "edited": list(found.edited),
+        "without_recipe": why,
+        "checks": [check.model_dump(mode="json") for check in checks],
+    }
+
+
+def _page(algo: str, found: Found, verdict: str, why: str, checks: Sequence[CheckResult]) -> Iterable[str]:
+    yield f"{algo}: {verdict}"
+    if found.edited:
+        yield f"edited since it was written: {', '.join(found.edited)}"
+    if why:
+        yield f"checked without its recipe: {why}"
+    yield ""
+    yield table(
+        ["rung", "check", "result", "evidence"],
+        [[str(item.rung), item.name, item.status.replace("_", " "), item.summary] for item in checks],
+    )
