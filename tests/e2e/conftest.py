@@ -6,44 +6,11 @@ import contextlib
 import io
 import json
 import os
-import shlex
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
-
+from e2e_tools import RECIPES, Migrate, Outcome
 from migrate_agent.cli import run_cli
-
-RECIPES = Path(__file__).parents[1] / "recipes"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one command did."""
-
-    code: int
-    document: dict[str, Any]
-    errors: str
-    root: Path
-    algo: str
-
-    def text(self, name: str) -> str:
-        """A written file of the example."""
-        return (self.root / "examples" / self.algo / name).read_text()
-
-    def check(self, rung: int) -> list[dict[str, Any]]:
-        """Results of one rung."""
-        return [item for item in self.document["checks"] if item["rung"] == rung]
-
-    def setting(self, key: str) -> dict[str, Any]:
-        """The one state that a setting ended in."""
-        (found,) = [item for item in self.document["settings"] if item["key"] == key]
-        return dict(found)
-
-
-Migrate = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="session")
@@ -72,23 +39,3 @@ def migrate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Migrate]:
         del os.environ["MIGRATE_AGENT_HOME"]
     else:
         os.environ["MIGRATE_AGENT_HOME"] = before
-
-
-def flags_of(script: str, mode: str = "sync") -> dict[str, list[str]]:
-    """Flag -> its words in the arrays of a run script, comments apart."""
-    words: dict[str, list[str]] = {}
-    name = ""
-    for line in script.splitlines():
-        try:
-            parts = shlex.split(line.strip(), comments=True)
-        except ValueError:
-            continue
-        for part in parts:
-            if part.startswith("--"):
-                name = part
-                words.setdefault(name, [])
-            elif name and part not in {")", "\\"}:
-                words[name].append(part)
-        if line.strip() == ")":
-            name = ""
-    return words

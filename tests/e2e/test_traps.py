@@ -1,0 +1,231 @@
+"""Known traps of moving recipes between frameworks, each as the smallest recipe that shows it.
+
+The numbers R01 to R30 are those of the recipes' folders. Every test asserts the right value, not just that a run ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from typing import Any
+
+import pytest
+import yaml
+from e2e_tools import RECIPES, Migrate, Outcome, flags_of
+from migrate_agent.cli import run_cli
+
+pytestmark = pytest.mark.e2e
+
+
+def agrees(outcome: Outcome) -> bool:
+    """Whether parity compared something and found no difference."""
+    parity = outcome.document["parity"]
+    return bool(parity and parity["cases"] >= 20 and parity["mismatches"] == 0)
+
+
+def script_of(outcome: Outcome) -> dict[str, list[str]]:
+    return flags_of(outcome.text(f"run_{outcome.algo}.sh"))
+
+
+def page_of(outcome: Outcome) -> str:
+    return outcome.text("migration/MIGRATION.md")
+
+
+@pytest.mark.parametrize("launch", ["run_mixed.sh", "run_partial.sh"])
+def test_r01_mixed_returns_become_one_shape(migrate: Migrate, launch: str) -> None:
+    outcome = migrate("r01_mixed_returns", launch)
+    assert outcome.document["verdict"] == "rehearsed"
+    assert script_of(outcome)["--reward-key"] == ["score"]
+    assert agrees(outcome)
+
+
+def test_r02_a_scorer_with_signals_leaves_the_event_loop(migrate: Migrate) -> None:
+    outcome = migrate("r02_signal_timeout")
+    reward = outcome.text("reward_r02_signal_timeout.py")
+    assert outcome.document["verdict"] == "rehearsed"
+    assert "ProcessPool" in reward or "multiprocessing" in reward
+    assert agrees(outcome)
+
+
+def test_r03_an_unmatched_data_source_is_an_error_with_value_and_count(migrate: Migrate) -> None:
+    outcome = migrate("r03_unmatched_source")
+    assert outcome.code == 2
+    for text in ("/home/me/data/gsm8k", "mirror/gsm8k", "6"):
+        assert text in outcome.errors
+    assert not (outcome.root / "examples").exists()
+
+
+@pytest.mark.parametrize("launch", ["run_kwargs.sh", "run_swapped.sh"])
+def test_r04_parameters_are_passed_by_name(migrate: Migrate, launch: str) -> None:
+    outcome = migrate("r04_parameters", launch)
+    assert outcome.document["verdict"] == "rehearsed"
+    assert agrees(outcome)
+
+
+@pytest.mark.parametrize(
+    ("launch", "said"),
+    [("run_two_parameters.sh", "data_source"), ("run_raw_columns.sh", "reward_model")],
+)
+def test_r04_what_fails_in_verl_is_refused_by_name(migrate: Migrate, launch: str, said: str) -> None:
+    outcome = migrate("r04_parameters", launch)
+    assert outcome.code == 2
+    assert said in outcome.errors
+    assert not (outcome.root / "examples").exists()
+
+
+@pytest.mark.parametrize("launch", ["run_plain.sh", "run_callable.sh", "run_decorated.sh"])
+def test_r05_every_kind_of_async_reward_is_awaited(migrate: Migrate, launch: str) -> None:
+    outcome = migrate("r05_async", launch)
+    assert outcome.document["verdict"] == "rehearsed"
+    assert "async def reward_func(" in outcome.text("reward_r05_async.py")
+    assert agrees(outcome)
+
+
+def test_r06_a_reward_that_hangs_is_bounded(migrate: Migrate) -> None:
+    outcome = migrate("r06_hanging", "", "--parity-cases", "60")
+    assert outcome.document["verdict"] in {"rehearsed", "partial"}
+    assert "timeout" in outcome.text("reward_r06_hanging.py").lower()
+    assert outcome.document["parity"]["mismatches"] == 0
+
+
+def test_r08_the_reward_key_is_always_there(migrate: Migrate) -> None:
+    outcome = migrate("r08_reward_key", "run_dict.sh")
+    assert outcome.document["verdict"] == "rehearsed"
+    assert script_of(outcome)["--reward-key"] == ["score"]
+    assert agrees(outcome)
+
+
+def test_r08_a_batch_function_of_the_wrong_length_does_not_pass(migrate: Migrate) -> None:
+    outcome = migrate("r08_reward_key", "run_short_batch.sh")
+    assert outcome.code in {1, 2}
+    said = outcome.errors + json.dumps(outcome.document)
+    assert "length" in said or "fewer" in said
+
+
+@pytest.mark.parametrize("launch", ["run_end_token.sh", "run_think.sh"])
+def test_r09_the_scorer_sees_the_text_that_verl_gives(migrate: Migrate, launch: str) -> None:
+    outcome = migrate("r09_special_tokens", launch)
+    assert outcome.document["verdict"] == "rehearsed"
+    assert "--rollout-skip-special-tokens" in script_of(outcome)
+    assert "<|im_end|>" in outcome.text("reward_r09_special_tokens.py")
+    assert agrees(outcome)
+
+
+def test_r15_data_source_and_labels_of_any_type_arrive(migrate: Migrate) -> None:
+    outcome = migrate("r15_metadata")
+    flags = script_of(outcome)
+    assert outcome.document["verdict"] == "rehearsed"
+    assert (flags["--label-key"], flags["--metadata-key"]) == (["label"], ["extra_info"])
+    assert agrees(outcome)
+
+
+def test_r17_on_policy_makes_one_update_a_rollout(migrate: Migrate) -> None:
+    flags = script_of(migrate("r17_batch_units", "run_units.sh"))
+    assert flags["--rollout-batch-size"] == ["128"]
+    assert flags["--n-samples-per-prompt"] == ["8"]
+    assert flags["--global-batch-size"] == ["1024"]
+    assert flags["--save-interval"] == ["80"]
+    assert flags["--eval-interval"] == ["20"]
+
+
+def test_r17_faithful_keeps_the_step_of_verl(migrate: Migrate) -> None:
+    outcome = migrate("r17_batch_units", "run_units.sh", "--batch-policy", "faithful")
+    flags = script_of(outcome)
+    assert flags["--rollout-batch-size"] == ["512"]
+    assert flags["--n-samples-per-prompt"] == ["8"]
+    assert flags["--global-batch-size"] == ["1024"]
+    assert flags["--save-interval"] == ["20"]
+    assert outcome.document["launches"][0]["batch"]["updates_per_rollout"] == 4
+
+
+def test_r17_what_does_not_divide_stops_with_the_numbers(migrate: Migrate) -> None:
+    outcome = migrate("r17_batch_units", "run_indivisible.sh")
+    assert outcome.code == 2
+    assert "512" in outcome.errors
+    assert "96" in outcome.errors
+
+
+def test_r18_flags_win_over_comments(migrate: Migrate) -> None:
+    outcome = migrate("r18_comment")
+    flags = script_of(outcome)
+    assert flags["--rollout-batch-size"] == ["100"]
+    assert flags["--n-samples-per-prompt"] == ["8"]
+    assert flags["--global-batch-size"] == ["800"]
+    assert "x 4 samples" not in outcome.text("run_r18_comment.sh")
+
+
+def test_r21_only_the_active_kl_is_carried_over(migrate: Migrate) -> None:
+    flags = script_of(migrate("r21_kl", "run_loss.sh"))
+    assert "--use-kl-loss" in flags
+    assert flags["--kl-loss-coef"] == ["0.001"]
+    assert flags["--kl-loss-type"] == ["low_var_kl"]
+    assert [float(word) for word in flags.get("--kl-coef", ["0"])] == [0.0]
+    assert "--ref-load" in flags
+
+
+def test_r21_a_switched_off_kl_stays_off(migrate: Migrate) -> None:
+    flags = script_of(migrate("r21_kl", "run_off.sh"))
+    assert "--use-kl-loss" not in flags
+    assert [float(word) for word in flags.get("--kl-coef", ["0"])] == [0.0]
+
+
+def test_r21_old_versions_put_kl_into_the_reward_and_grpo_in_relax_does_not(migrate: Migrate) -> None:
+    outcome = migrate("r21_kl_old")
+    assert outcome.document["verdict"] == "partial"
+    assert "--use-kl-loss" not in script_of(outcome)
+    assert any("KL" in reason or "kl" in reason for reason in outcome.document["reasons"])
+
+
+def test_r22_no_key_is_lost(migrate: Migrate) -> None:
+    outcome = migrate("r22_prefixes")
+    assert outcome.setting("data.foo")["status"] == "unknown"
+    assert outcome.setting("trainer.bar")["status"] == "unknown"
+    assert outcome.setting("data.foo")["source"]["file"] == "run_keys.sh"
+    assert outcome.setting("actor_rollout_ref.actor.fsdp_config.grad_offload")["status"] in {"no_effect", "automatic"}
+    assert outcome.setting("trainer.val_generations_to_log_to_wandb")["status"] in {"no_effect", "unsupported"}
+    assert outcome.setting("trainer.save_freq")["value"] == 40
+    assert script_of(outcome)["--save-interval"] == ["80"]
+    assert outcome.document["verdict"] == "partial"
+
+
+def read_settings(recipe: str, launch: str) -> dict[str, dict[str, Any]]:
+    """Settings of one launch by key, through `inspect`."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        run_cli(["inspect", str(RECIPES / recipe), "--launch", launch, "--json"])
+    (found,) = json.loads(out.getvalue())["launches"]
+    return {item["key"]: item for item in found["read"]["settings"]}
+
+
+@pytest.mark.parametrize(
+    ("launch", "names", "loggers"),
+    [
+        ("run_quoted.sh", ["a b/x.parquet", "y.parquet"], ["console", "wandb"]),
+        ("run_unquoted.sh", ["x.parquet", "y.parquet"], ["console"]),
+        ("run_escaped.sh", ["x.parquet", "y.parquet"], ["console", "wandb"]),
+    ],
+)
+def test_r23_quoting_does_not_change_a_list(launch: str, names: list[str], loggers: list[str]) -> None:
+    settings = read_settings("r23_quoting", launch)
+    assert [path.removeprefix("$HOME/data/") for path in settings["data.train_files"]["value"]] == names
+    assert settings["trainer.logger"]["value"] == loggers
+
+
+def test_r24_kwargs_cannot_override_a_flag_and_every_flag_is_known(migrate: Migrate) -> None:
+    outcome = migrate("r24_colliding_kwargs")
+    config = yaml.safe_load(outcome.text("r24_colliding_kwargs_config.yaml"))
+    assert config == {"r24_colliding_kwargs_lr": 0.1, "r24_colliding_kwargs_bonus": 0.5}
+    assert script_of(outcome)["--lr"] == ["1e-6"]
+    assert all(check["status"] == "passed" for check in outcome.check(1))
+    assert agrees(outcome)
+
+
+def test_r30_epochs_checkpoints_and_evaluation(migrate: Migrate) -> None:
+    outcome = migrate("r30_schedule")
+    flags = script_of(outcome)
+    assert flags["--num-epoch"] == ["3"]
+    for absent in ("--num-rollout", "--save-interval", "--eval-interval", "--eval-prompt-data"):
+        assert absent not in flags
+    assert "Qwen2.5-0.5B" in "".join(flags["--hf-checkpoint"])
+    assert "evaluat" in page_of(outcome).lower()
