@@ -1,0 +1,129 @@
+"""Data and reward flags: columns of the converted files, the hook, the keys of the config file."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from migrate_tools.mapping.draft import Draft, shell
+from migrate_tools.mapping.evaluation import data_paths
+from migrate_tools.mapping.facts import number_text
+
+TEMPLATE = "data.apply_chat_template_kwargs"
+SEED_KEYS = ("data.seed",)
+
+
+def place_data(draft: Draft) -> None:
+    """Write the columns, the template and the order of the data."""
+    facts, data = draft.facts, draft.facts.launch.data
+    paths = data_paths(draft.algo, "train", max(1, len(data.train)))
+    listed = ",".join(f"'{path}'" for path in paths)
+    draft.flag("--prompt-data", f'"[{listed}]"', "ROLLOUT")
+    draft.say("data.train_files", "derived", "--prompt-data", "converted files, in order")
+    draft.flag("--input-key", "prompt", "ROLLOUT")
+    draft.flag("--label-key", "label", "ROLLOUT")
+    draft.flag("--metadata-key", "extra_info", "ROLLOUT")
+    draft.say("data.prompt_key", "derived", "--input-key", f"column {data.prompt_key}; the converter writes prompt")
+    draft.say("data.reward_fn_key", "derived", "--metadata-key", f"column {data.reward_fn_key}, inside the metadata")
+    _template(draft)
+    _images(draft)
+    if facts.flag("data.shuffle", default=True):
+        draft.flag("--rollout-shuffle", None, "ROLLOUT")
+        seed = facts.integer("data.seed")
+        draft.flag("--rollout-seed", seed if seed is not None else 42, "ROLLOUT")
+        draft.say("data.shuffle", "exact", "--rollout-shuffle", "shuffled every epoch; the order itself differs")
+        draft.say("data.seed", "exact", "--rollout-seed", "seed of the order; the order itself differs")
+    else:
+        draft.say("data.shuffle", "exact", (), "rows in file order")
+        draft.say("data.seed", "no_effect", (), "not shuffled")
+    for split in ("train", "val"):
+        key = f"data.{split}_max_samples"
+        limit = facts.integer(key, default=-1) or -1
+        if limit > 0:
+            draft.say(key, "approximate", (), f"the first {limit} rows: convert that many", "training")
+            draft.note("max-samples", f"{key}={limit}: the converter takes all rows; pass it a cut file", key)
+        else:
+            draft.say(key, "automatic", (), "all rows")
+
+
+def _template(draft: Draft) -> None:
+    facts, data = draft.facts, draft.facts.launch.data
+    raw = data.prompt_form == "templated" or (
+        facts.launch.reward.text == "prompt_and_response"
+        and data.prompt_form != "chat"
+        and data.prompt_form != "unknown"
+    )
+    own = facts.set_below(TEMPLATE)
+    if raw:
+        draft.note("prompt-raw", "the prompts carry their chat markers already: --apply-chat-template is left out")
+        draft.say([item.key for item in own], "no_effect", (), "no template is applied")
+        return
+    draft.flag("--apply-chat-template", None, "ROLLOUT")
+    values: dict[str, Any] = {}
+    whole = facts.get(TEMPLATE)
+    if isinstance(whole, dict):
+        values |= whole
+    for item in own:
+        if item.key != TEMPLATE:
+            values[item.key.removeprefix(TEMPLATE + ".")] = item.value
+    if values:
+        draft.flag("--apply-chat-template-kwargs", shell(json.dumps(values, sort_keys=True)), "ROLLOUT")
+        draft.say([item.key for item in own], "exact", "--apply-chat-template-kwargs", "arguments of the chat template")
+
+
+def _images(draft: Draft) -> None:
+    facts, data = draft.facts, draft.facts.launch.data
+    kinds = {
+        "image": data.image_key,
+        "video": facts.text("data.video_key", default="videos"),
+        "audio": facts.text("data.audio_key", default="audios"),
+    }
+    used = {kind: column for kind, column in kinds.items() if column in data.multimodal}
+    for kind in kinds:
+        key = f"data.{kind}_key"
+        if kind in used:
+            draft.say(key, "exact", "--multimodal-keys", f"column {kinds[kind]}")
+        else:
+            draft.say(key, "no_effect", (), "the data has no such column")
+    if used:
+        draft.flag("--multimodal-keys", shell(json.dumps(used)), "ROLLOUT")
+        draft.flag("--use-streaming-dataset", None, "ROLLOUT", "images are loaded as they are needed")
+
+
+def place_reward(draft: Draft) -> dict[str, Any]:
+    """Write the reward hook; returns the keys of <algo>_config.yaml."""
+    reward, algo = draft.facts.launch.reward, draft.algo
+    draft.flag("--custom-rm-path", f"examples.{algo}.reward_{algo}.reward_func", "ROLLOUT")
+    draft.flag("--reward-key", "score", "ROLLOUT")
+    draft.flag("--rollout-skip-special-tokens", None, "ROLLOUT", "the scorer sees text without special tokens")
+    if reward.kind == "model":
+        text = "a discriminative reward model on GPU scores the responses; Relax has no service for one"
+        draft.refuse(text)
+        draft.say(("reward_model.enable", "reward.reward_model.enable"), "unsupported", (), text, "training")
+    config = {f"{algo}_{key}": value for key, value in reward.kwargs.items()}
+    prefixes = ("custom_reward_function.reward_kwargs.", "reward.custom_reward_function.reward_kwargs.")
+    for prefix in prefixes:
+        for item in draft.facts.set_below(prefix):
+            name = item.key.removeprefix(prefix).split(".", 1)[0]
+            draft.say(item.key, "exact", f"{algo}_config.yaml: {algo}_{name}", "argument of the scorer, read from args")
+    _overlong(draft)
+    return config
+
+
+def _overlong(draft: Draft) -> None:
+    reward = draft.facts.launch.reward
+    for prefix in ("reward_model.", "reward.", "reward.reward_model."):
+        for item in (
+            *draft.facts.set_below(prefix + "reward_kwargs."),
+            *draft.facts.set_below(prefix + "overlong_buffer."),
+        ):
+            if reward.overlong is not None:
+                draft.say(
+                    item.key,
+                    "exact",
+                    f"reward_{draft.algo}.py: overlong penalty",
+                    f"penalty up to {number_text(reward.overlong.penalty_factor)} over the last "
+                    f"{reward.overlong.buffer_len} of {reward.overlong.max_resp_len} tokens",
+                )
+            elif "overlong" in item.key or item.key.endswith("max_resp_len"):
+                draft.say(item.key, "no_effect", (), "the overlong penalty is off for this reward manager")

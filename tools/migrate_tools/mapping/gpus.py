@@ -1,0 +1,283 @@
+"""GPUs per role and parallel sizes.
+
+Sync: actor and rollout share all GPUs. Async: the seed's split of 8 is 4/2/1/1 and of 16 is 8/4/2/2 (actor, rollout,
+reference, actor_fwd); a role that is not needed gives its GPUs to the next one, so that engine sizes still divide.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from migrate_tools.errors import RefusedInput
+from migrate_tools.mapping.draft import Draft, shell
+from migrate_tools.mapping.facts import ACTOR, ROLLOUT, Facts
+from migrate_tools.mapping.models import Architecture
+from migrate_tools.model import BatchPlan, GpuPlan
+
+NODES, PER_NODE = "trainer.nnodes", "trainer.n_gpus_per_node"
+MEGATRON = ACTOR + "megatron."
+ULYSSES = (ACTOR + "ulysses_sequence_parallel_size", ACTOR + "fsdp_config.ulysses_sequence_parallel_size")
+TP_BY_SIZE = ((2.0, 1), (5.0, 2), (10.0, 4), (40.0, 8))
+"""Billions of parameters up to which an FSDP recipe gets this tensor parallel size; 8 above."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Parallel sizes of the trainer."""
+
+    tensor: int = 1
+    pipeline: int = 1
+    context: int = 1
+    expert: int = 1
+    expert_tensor: int = 1
+
+    @property
+    def model(self) -> int:
+        """GPUs that one copy of the model takes."""
+        return self.tensor * self.pipeline * self.context
+
+
+def total_gpus(facts: Facts) -> tuple[int, int]:
+    """Nodes and GPUs per node.
+
+    Raises:
+        RefusedInput: one is no number, for example a variable that nobody sets.
+    """
+    nodes, per_node = facts.integer(NODES, default=1) or 1, facts.integer(PER_NODE, default=8) or 8
+    if nodes < 1 or per_node < 1:
+        raise RefusedInput(f"{NODES}={nodes}, {PER_NODE}={per_node}: both must be above 0", "correct the script")
+    return nodes, per_node
+
+
+def split_async(total: int, reference: bool, actor_fwd: bool) -> dict[str, int]:
+    """GPUs per role of the async mode; empty when there are too few.
+
+    >>> split_async(8, True, True)
+    {'actor': 4, 'rollout': 2, 'reference': 1, 'actor_fwd': 1, 'advantages': 0}
+    """
+    needed = 2 + reference + actor_fwd
+    if total < needed:
+        return {}
+    eighth = max(1, total // 8)
+    ref, fwd = (eighth if reference else 0), (eighth if actor_fwd else 0)
+    spare = 0 if total < 8 else 2 * eighth - ref - fwd
+    if spare and reference:
+        ref += spare
+    elif spare and actor_fwd:
+        fwd += spare
+    actor = max(1, total // 2) if total >= 8 else max(1, (total - ref - fwd + 1) // 2)
+    rollout = total - actor - ref - fwd
+    split = {"actor": actor, "rollout": rollout}
+    if reference:
+        split["reference"] = ref
+    if actor_fwd:
+        split["actor_fwd"] = fwd
+    return {**split, "advantages": 0}
+
+
+def plan_gpus(draft: Draft, batch: BatchPlan, model: Architecture | None, kl: bool) -> GpuPlan:
+    """Choose sizes and splits, write parallel, resource and mode flags.
+
+    Raises:
+        RefusedInput: the GPUs are no numbers, or the recipe's own sizes do not divide them.
+    """
+    facts = draft.facts
+    nodes, per_node = total_gpus(facts)
+    total = nodes * per_node
+    draft.say((NODES, PER_NODE), "derived", "--resource", f"{nodes} x {per_node} = {total} GPUs")
+    sizes = _megatron_sizes(draft, total) if facts.megatron else _fsdp_sizes(draft, total, model)
+    engine = _engine(draft, total)
+    actor_fwd = batch.rollout_batch_size * batch.n_samples_per_prompt != batch.global_batch_size
+    split = _async(draft, total, sizes, engine, kl, actor_fwd)
+    plan = GpuPlan(
+        total=total,
+        per_node=per_node,
+        nodes=nodes,
+        tensor_parallel=sizes.tensor,
+        pipeline_parallel=sizes.pipeline,
+        context_parallel=sizes.context,
+        expert_parallel=sizes.expert,
+        gpus_per_engine=engine,
+        async_split=split,
+    )
+    draft.gpus = plan
+    _parallel_flags(draft, sizes)
+    draft.flag("--rollout-num-gpus-per-engine", engine, "SGLANG", "gpus")
+    if per_node != 8:
+        draft.flag("--num-gpus-per-node", per_node, "PERF", "gpus")
+    _mode_flags(draft, plan, batch)
+    return plan
+
+
+def _megatron_sizes(draft: Draft, total: int) -> Sizes:
+    facts = draft.facts
+    names = {
+        "tensor": "tensor_model_parallel_size",
+        "pipeline": "pipeline_model_parallel_size",
+        "context": "context_parallel_size",
+        "expert": "expert_model_parallel_size",
+    }
+    sizes = {name: facts.integer(MEGATRON + key, default=1) or 1 for name, key in names.items()}
+    expert_tensor = facts.integer(MEGATRON + "expert_tensor_parallel_size", default=1) or 1
+    for key in names.values():
+        draft.say(MEGATRON + key, "exact", "--" + key.replace("_", "-"), "the recipe's parallel size")
+    draft.say(MEGATRON + "expert_tensor_parallel_size", "exact", "--expert-tensor-parallel-size", "the recipe's size")
+    if sizes["context"] > 1 and not draft.has("--calculate-per-token-loss"):
+        text = f"context parallel size {sizes['context']}: Relax needs the loss per token for it"
+        draft.say(MEGATRON + "context_parallel_size", "approximate", (), text, "speed")
+        sizes["context"] = 1
+    result = Sizes(**sizes, expert_tensor=expert_tensor)
+    if total % result.model:
+        raise RefusedInput(
+            f"tensor x pipeline x context parallel = {result.tensor} x {result.pipeline} x {result.context} = "
+            f"{result.model} does not divide {total} GPUs",
+            "correct the parallel sizes or the number of GPUs",
+        )
+    return result
+
+
+def default_tensor(billions: float | None, limit: int, heads: int | None, groups: int | None) -> int:
+    """Tensor parallel size by model size: a power of two that divides the GPUs, the heads and the KV groups."""
+    wanted = 4 if billions is None else next((tp for top, tp in TP_BY_SIZE if billions <= top), 8)
+    size = 1
+    while size * 2 <= wanted:
+        grown = size * 2
+        if limit % grown or (heads and heads % grown) or (groups and groups % grown and grown % groups):
+            break
+        size = grown
+    return size
+
+
+def _fsdp_sizes(draft: Draft, total: int, model: Architecture | None) -> Sizes:
+    facts = draft.facts
+    ulysses = facts.integer(*ULYSSES, default=1) or 1
+    context = 1
+    if ulysses <= 1:
+        draft.say(ULYSSES, "automatic", (), "no sequence parallelism")
+    elif draft.has("--calculate-per-token-loss") and total % ulysses == 0:
+        context = ulysses
+        draft.say(
+            ULYSSES, "derived", "--context-parallel-size", "Ulysses sequence parallelism becomes context parallelism"
+        )
+    else:
+        draft.say(
+            ULYSSES,
+            "approximate",
+            (),
+            "Relax's context parallelism needs the loss per token; memory layout only",
+            "speed",
+        )
+    room = max(1, (total // 2 if total >= 8 else total) // context)
+    billions = model.billions if model else None
+    tensor = default_tensor(billions, room, model.heads if model else None, model.groups if model else None)
+    draft.decide(
+        "tensor parallel size of the trainer",
+        str(tensor),
+        f"the recipe trains with FSDP; chosen for {f'{billions:g}B parameters' if billions else 'an unknown size'}"
+        f" on {total} GPUs so that it divides heads and GPUs: memory and speed only",
+        "--tensor-model-parallel-size N after the mode",
+    )
+    return Sizes(tensor=tensor, context=context)
+
+
+def _engine(draft: Draft, total: int) -> int:
+    key = ROLLOUT + "tensor_model_parallel_size"
+    size = draft.facts.integer(key, default=2) or 1
+    if total % size == 0:
+        draft.say(key, "exact", "--rollout-num-gpus-per-engine", "GPUs an inference engine")
+        return size
+    smaller = next(n for n in range(min(size, total), 0, -1) if total % n == 0)
+    draft.say(
+        key,
+        "approximate",
+        "--rollout-num-gpus-per-engine",
+        f"{size} does not divide {total} GPUs; {smaller} is written",
+        "speed",
+    )
+    return smaller
+
+
+def _async(draft: Draft, total: int, sizes: Sizes, engine: int, kl: bool, actor_fwd: bool) -> dict[str, int]:
+    if draft.async_refusals:
+        return {}
+    split = split_async(total, kl, actor_fwd)
+    if not split:
+        draft.async_refusals.append(
+            f"fully async needs at least {2 + kl + actor_fwd} GPUs for its roles, there are {total}"
+        )
+    elif split["actor"] % sizes.model:
+        draft.async_refusals.append(
+            f"of {total} GPUs async leaves {split['actor']} to the actor, which tensor x pipeline x context parallel = "
+            f"{sizes.model} does not divide"
+        )
+    elif split["rollout"] % engine:
+        draft.async_refusals.append(
+            f"of {total} GPUs async leaves {split['rollout']} to the rollout, which engines of {engine} do not divide"
+        )
+    return {} if draft.async_refusals else split
+
+
+def _parallel_flags(draft: Draft, sizes: Sizes) -> None:
+    draft.flag("--tensor-model-parallel-size", sizes.tensor, "PERF")
+    if sizes.tensor > 1:
+        draft.flag("--sequence-parallel", None, "PERF")
+    draft.flag("--pipeline-model-parallel-size", sizes.pipeline, "PERF")
+    draft.flag("--context-parallel-size", sizes.context, "PERF")
+    draft.flag("--expert-model-parallel-size", sizes.expert, "PERF")
+    draft.flag("--expert-tensor-parallel-size", sizes.expert_tensor, "PERF")
+
+
+def _json(value: object) -> str:
+    return shell(json.dumps(value))
+
+
+def _mode_flags(draft: Draft, plan: GpuPlan, batch: BatchPlan) -> None:
+    roles: dict[str, list[int]] = {"actor": [1, plan.total], "rollout": [1, plan.total]}
+    if draft.estimator == "ppo":
+        roles |= {"critic": [1, plan.total], "advantages": [1, 0]}
+    draft.flag("--resource", _json(roles), "SYNC")
+    draft.flag("--max-staleness", 0, "SYNC")
+    draft.flag("--num-data-storage-units", 1, "SYNC")
+    draft.flag("--colocate", None, "SYNC")
+    draft.flag("--use-health-check", None, "SYNC")
+    if draft.facts.flag("trainer.balance_batch", default=False):
+        draft.flag("--balance-data", None, "SYNC")
+    draft.differs("guide-staleness", "the guide sets --max-staleness 1 in sync mode; Relax wants 0")
+    split = plan.async_split
+    if not split:
+        return
+    draft.flag("--resource", _json({role: [1, count] for role, count in split.items()}), "ASYNC")
+    draft.flag("--max-staleness", 3, "ASYNC")
+    draft.flag("--num-data-storage-units", 1, "ASYNC")
+    draft.flag("--num-iters-per-train-update", _divisor(batch.rollout_batch_size, 8), "ASYNC")
+    if "reference" in split or "actor_fwd" in split:
+        draft.flag("--ref-actor-config", _json(_ref_config(draft, plan)), "ASYNC")
+    draft.flag("--fully-async", None, "ASYNC")
+    draft.flag("--use-health-check", None, "ASYNC")
+
+
+def _ref_config(draft: Draft, plan: GpuPlan) -> dict[str, object]:
+    own = min(plan.async_split.get(role, 10**6) for role in ("reference", "actor_fwd") if role in plan.async_split)
+    tensor = 1
+    if plan.tensor_parallel * plan.pipeline_parallel > 4:
+        while tensor * 2 <= min(own, plan.tensor_parallel):
+            tensor *= 2
+    config: dict[str, object] = {
+        "tensor_model_parallel_size": tensor,
+        "max_tokens_per_gpu": 16384,
+        "sequence_parallel": False,
+        "only_load_weight": True,
+    }
+    for name, size in (
+        ("pipeline_model_parallel_size", plan.pipeline_parallel),
+        ("context_parallel_size", plan.context_parallel),
+        ("expert_model_parallel_size", plan.expert_parallel),
+    ):
+        if size > 1:
+            config[name] = 1
+    return config
+
+
+def _divisor(total: int, top: int) -> int:
+    return next(size for size in range(top, 0, -1) if total % size == 0)

@@ -1,0 +1,94 @@
+"""How long to train, when to save and what to resume. Cadences counted in verl steps become cadences in rollouts."""
+
+from __future__ import annotations
+
+from migrate_tools.mapping.draft import Draft
+from migrate_tools.mapping.facts import Facts
+
+STEPS, EPOCHS = "trainer.total_training_steps", "trainer.total_epochs"
+SAVE, KEEP = "trainer.save_freq", "trainer.max_actor_ckpt_to_keep"
+RESUME, LOCAL = "trainer.resume_mode", "trainer.default_local_dir"
+
+
+def train_rows(facts: Facts) -> int | None:
+    """Rows of the training files, when every file is at hand."""
+    counts = [item.rows for item in facts.launch.data.train]
+    return sum(count for count in counts if count) if counts and all(counts) else None
+
+
+def verl_steps(facts: Facts, prompts: int) -> tuple[int | None, int | None]:
+    """Steps that total_training_steps allows and steps that the epochs give (None: unknown)."""
+    rows, epochs = train_rows(facts), facts.integer(EPOCHS, default=1)
+    limit = facts.integer(STEPS)
+    by_epochs = (rows // prompts) * epochs if rows and epochs else None
+    return (limit if limit and limit > 0 else None), by_epochs
+
+
+def place_schedule(draft: Draft, prompts: int, scale: int) -> None:
+    """Write the length of training; `prompts` is verl's train batch, `scale` rollouts per verl step."""
+    facts = draft.facts
+    limit, by_epochs = verl_steps(facts, prompts)
+    epochs = facts.integer(EPOCHS, default=1) or 1
+    if limit is None or (by_epochs is not None and by_epochs <= limit):
+        draft.flag("--num-epoch", epochs, "ROLLOUT", "epochs")
+        draft.say(EPOCHS, "exact", "--num-epoch", "passes over the data")
+        reason = "not set: epochs decide" if limit is None else f"{by_epochs} steps of {epochs} epochs end earlier"
+        draft.say(STEPS, "no_effect", (), reason)
+        return
+    draft.flag("--num-rollout", limit * scale, "ROLLOUT", "rollouts")
+    draft.say(STEPS, "derived", "--num-rollout", f"{limit} verl steps x {scale} rollouts a step")
+    known = by_epochs is not None
+    draft.say(
+        EPOCHS,
+        "no_effect" if known else "approximate",
+        (),
+        "total_training_steps ends first"
+        if known
+        else f"verl also stops after {epochs} epochs; total_training_steps is taken, as the row count is not at hand",
+    )
+
+
+def place_checkpoints(draft: Draft, scale: int) -> None:
+    """Write saving, keeping and resuming."""
+    facts = draft.facts
+    every = facts.integer(SAVE, default=-1) or -1
+    folder = f'"${{SAVE_DIR}}/{draft.algo}{"-" + draft.variant if draft.variant else ""}"'
+    if every <= 0:
+        draft.say(SAVE, "exact", (), "no checkpoints are saved")
+        draft.say((LOCAL, KEEP, "trainer.default_hdfs_dir"), "no_effect", (), "no checkpoints are saved")
+    else:
+        draft.flag("--save", folder, "CKPT")
+        draft.flag("--save-interval", every * scale, "CKPT", "rollouts")
+        draft.say(SAVE, "derived", ("--save", "--save-interval"), f"every {every} verl steps x {scale} rollouts a step")
+        draft.say(LOCAL, "derived", "--save", "checkpoints go below ${SAVE_DIR}")
+        draft.say("trainer.default_hdfs_dir", "approximate", (), "Relax saves to ${SAVE_DIR} only")
+        _keep(draft)
+    _resume(draft, folder, saving=every > 0)
+
+
+def _keep(draft: Draft) -> None:
+    count = draft.facts.integer(KEEP)
+    if not count or count < 1:
+        draft.say(KEEP, "automatic", (), "all checkpoints are kept")
+        return
+    draft.flag("--max-actor-ckpt-to-keep", count, "CKPT")
+    draft.flag("--rotate-ckpt", None, "CKPT")
+    draft.flag("--async-save", None, "CKPT", "--rotate-ckpt demands it")
+    draft.say(KEEP, "exact", ("--max-actor-ckpt-to-keep", "--rotate-ckpt"), "older checkpoints are deleted")
+
+
+def _resume(draft: Draft, folder: str, saving: bool) -> None:
+    mode = draft.facts.text(RESUME, default="auto")
+    path = "trainer.resume_from_path"
+    if mode == "resume_path" and draft.facts.get(path):
+        draft.say(
+            (RESUME, path), "unsupported", (), "a verl checkpoint cannot be loaded by Relax; start from the model"
+        )
+        draft.note("resume-path", "resume_mode=resume_path: a verl checkpoint cannot be loaded by Relax")
+        return
+    draft.say(path, "no_effect", (), "only read with resume_mode=resume_path")
+    if mode == "auto" and saving:
+        draft.flag("--load", folder, "CKPT", "resumes when it holds a checkpoint")
+        draft.say(RESUME, "derived", "--load", "the save folder is loaded when it holds a checkpoint")
+    else:
+        draft.say(RESUME, "automatic", (), "training starts from the model")

@@ -1,0 +1,200 @@
+"""The mapping tables `skill/mapping/keys_*.yaml`: loaded, validated against the flag contract, searched by key."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field, ValidationError
+
+from migrate_tools.errors import MigrateError
+from migrate_tools.mapping.transforms import COMBINERS, NUMERIC, TRANSFORMS
+from migrate_tools.model import Frozen, Risk, Status
+from migrate_tools.relax.contract import FlagContract, load_contract
+from migrate_tools.resources import resource_dir
+
+Unit = Literal["prompts", "samples", "tokens", "sequences", "steps", "epochs", "ratio", "gpus", "text", "bool", "none"]
+NUMBER_UNITS = frozenset({"prompts", "samples", "tokens", "sequences", "steps", "epochs", "ratio", "gpus"})
+
+
+class TableError(MigrateError):
+    """A mapping table is wrong; the message names file and row."""
+
+
+class ValueRule(Frozen):
+    """What the row says when the value is one of `match` (compared as lower-case text, null as "null")."""
+
+    match: tuple[str, ...]
+    status: Status
+    reason: str
+    risk: Risk = "none"
+
+
+class Evidence(Frozen):
+    """Where the row's facts come from: file:line@version for verl, contract section or source file for Relax."""
+
+    verl: str
+    relax: str = ""
+
+
+class Row(Frozen):
+    """One row: a verl setting under all its spellings, and what Relax makes of it."""
+
+    id: str
+    keys: tuple[str, ...] = Field(min_length=1)
+    unit: Unit
+    status: Status
+    reason: str
+    relax: tuple[str, ...] = ()
+    transform: str = ""
+    combiner: str = ""
+    emit: Literal["always", "recipe"] = "recipe"
+    """always: verl's default is written out too, because it changes training."""
+    group: Literal["", "CKPT", "ROLLOUT", "EVAL", "PERF", "ALGO", "OPTIMIZER", "SGLANG", "LOG", "MISC"] = ""
+    risk: Risk = "none"
+    values: tuple[ValueRule, ...] = ()
+    evidence: Evidence
+    versions: str = ""
+    file: str = ""
+    """Table that holds the row; filled in on load."""
+
+    @property
+    def exact(self) -> tuple[str, ...]:
+        """Keys without a pattern."""
+        return tuple(key for key in self.keys if "*" not in key)
+
+    def judge(self, value: Any) -> tuple[Status, str, Risk]:
+        """Status, reason and risk for one value."""
+        text = "null" if value is None else str(value).strip().strip("'\"").lower()
+        for rule in self.values:
+            if text in rule.match:
+                return rule.status, rule.reason, rule.risk
+        return self.status, self.reason, self.risk
+
+
+def _pattern(key: str) -> re.Pattern[str]:
+    """`**` stands for any number of parts, `*` for (a piece of) one."""
+    parts = re.split(r"(\*\*|\*)", key)
+    text = "".join({"**": ".+", "*": "[^.]+"}.get(part, re.escape(part)) for part in parts)
+    return re.compile(text + r"\Z")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """All rows; `lookup` finds the most specific one for a key."""
+
+    rows: tuple[Row, ...]
+    by_key: dict[str, Row]
+    patterns: tuple[tuple[re.Pattern[str], int, Row], ...]
+
+    def lookup(self, key: str) -> Row | None:
+        """The row for a dotted key: an exact key wins, then the pattern with most literal characters."""
+        if key in self.by_key:
+            return self.by_key[key]
+        hits = [(weight, row) for pattern, weight, row in self.patterns if pattern.match(key)]
+        return max(hits, key=lambda hit: hit[0])[1] if hits else None
+
+
+def _read(path: Path) -> list[Row]:
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise TableError(f"{path.name}: not YAML: {error}", "correct the table") from None
+    items = data.get("rows") if isinstance(data, dict) else None
+    if not isinstance(items, list):
+        raise TableError(f"{path.name}: no list `rows`", "a table is a mapping with a list `rows`")
+    rows = []
+    for index, item in enumerate(items):
+        name = item.get("id", f"number {index + 1}") if isinstance(item, dict) else f"number {index + 1}"
+        try:
+            rows.append(Row.model_validate({**item, "file": path.name}))
+        except (ValidationError, TypeError) as error:
+            detail = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
+            field = ".".join(str(part) for part in detail["loc"])
+            raise TableError(f"{path.name}, row {name}: {field}: {detail['msg']}", "correct the row") from None
+    return rows
+
+
+def _check_row(row: Row, contract: FlagContract) -> None:
+    def wrong(text: str, hint: str) -> TableError:
+        return TableError(f"{row.file}, row {row.id}: {text}", hint)
+
+    for flag in row.relax:
+        if flag.startswith("--") and flag not in contract.flags and flag not in load_contract().flags:
+            raise wrong(f"unknown flag {flag}", "take its name from the flag contract")
+    if row.transform and row.transform not in TRANSFORMS:
+        raise wrong(f"unknown transform {row.transform!r}", f"one of {', '.join(sorted(TRANSFORMS))}")
+    if row.combiner and row.combiner not in COMBINERS:
+        raise wrong(f"unknown combiner {row.combiner!r}", f"one of {', '.join(sorted(COMBINERS))}")
+    if row.transform and row.combiner:
+        raise wrong("both transform and combiner", "a row is made by one of them")
+    if row.transform and (len(row.relax) != 1 or not row.group):
+        raise wrong("a transform needs exactly one flag and a group", "name them, or use a combiner")
+    if row.relax and not (row.transform or row.combiner):
+        raise wrong(f"{row.relax[0]} has neither transform nor combiner", "say what makes the flag")
+    if row.transform in NUMERIC and row.unit not in NUMBER_UNITS:
+        raise wrong(f"unit {row.unit!r} for a number", f"one of {', '.join(sorted(NUMBER_UNITS))}")
+    if row.transform == "copy" and row.unit in ("none", "bool"):
+        raise wrong(f"unit {row.unit!r} for a copied value", "give its unit, or text")
+    if row.status in ("approximate", "unsupported") and not row.reason:
+        raise wrong(f"{row.status} without a reason", "say why")
+
+
+def check_rows(rows: list[Row], contract: FlagContract) -> Tables:
+    """Validate all rows together.
+
+    Raises:
+        TableError: unknown flag, transform or combiner, missing unit, duplicate id or key, two sources of one flag
+            without a shared combiner.
+    """
+    ids: dict[str, Row] = {}
+    by_key: dict[str, Row] = {}
+    makers: dict[str, Row] = {}
+    patterns = []
+    for row in rows:
+        _check_row(row, contract)
+        if row.id in ids:
+            raise TableError(f"{row.file}, row {row.id}: the id is also in {ids[row.id].file}", "rename one")
+        ids[row.id] = row
+        for key in row.keys:
+            if "*" in key:
+                patterns.append((_pattern(key), len(key.replace("*", "")), row))
+            elif key in by_key:
+                raise TableError(f"{row.file}, row {row.id}: {key} is also in row {by_key[key].id}", "keep one")
+            else:
+                by_key[key] = row
+        for flag in row.relax:
+            other = makers.setdefault(flag, row)
+            if other is not row and (not row.combiner or row.combiner != other.combiner):
+                raise TableError(
+                    f"{row.file}, row {row.id}: {flag} is also made by row {other.id} ({other.file})",
+                    "give both rows the same combiner",
+                )
+    return Tables(rows=tuple(rows), by_key=by_key, patterns=tuple(patterns))
+
+
+def load_tables(contract: FlagContract | None = None, folder: Path | None = None) -> Tables:
+    """Read and validate every `keys_*.yaml`.
+
+    Raises:
+        TableError: a table is wrong; file and row are named.
+    """
+    if folder is None and contract is None:
+        return _shipped()
+    place = folder if folder is not None else resource_dir("skill") / "mapping"
+    rows = [row for path in sorted(place.glob("keys_*.yaml")) for row in _read(path)]
+    return check_rows(rows, contract if contract is not None else load_contract())
+
+
+@cache
+def _shipped() -> Tables:
+    return load_tables(load_contract(), resource_dir("skill") / "mapping")
+
+
+def lookup(key: str) -> Row | None:
+    """The row of the shipped tables for a dotted verl key; None when no table knows it."""
+    return load_tables().lookup(key)

@@ -1,0 +1,188 @@
+"""One launch in Relax's terms: flags, the outcome of every setting, decisions, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from migrate_tools.errors import RefusedInput
+from migrate_tools.mapping.algorithm import choose_estimator
+from migrate_tools.mapping.batch import Policy, VerlBatch, micro_batch, plan_batch
+from migrate_tools.mapping.data_area import place_data, place_reward
+from migrate_tools.mapping.draft import Draft
+from migrate_tools.mapping.effective import effective_rows
+from migrate_tools.mapping.evaluation import place_evaluation
+from migrate_tools.mapping.facts import Facts
+from migrate_tools.mapping.gpus import plan_gpus
+from migrate_tools.mapping.guide import guide_differences
+from migrate_tools.mapping.kl import place_kl
+from migrate_tools.mapping.logs import place_logging
+from migrate_tools.mapping.loss import place_loss
+from migrate_tools.mapping.megatron import place_megatron
+from migrate_tools.mapping.misc import place_critic, place_misc
+from migrate_tools.mapping.model_area import ModelChoice, place_model, place_precision
+from migrate_tools.mapping.optimizer import place_optimizer
+from migrate_tools.mapping.rollout import place_rollout
+from migrate_tools.mapping.schedule import place_checkpoints, place_schedule
+from migrate_tools.mapping.tables import Row, Tables, load_tables
+from migrate_tools.mapping.transforms import TRANSFORMS, Omit
+from migrate_tools.model import Launch, Recipe, Setting, Translated, Translation, Verdict
+from migrate_tools.relax.contract import FlagContract
+
+GROUPS = ("CKPT", "ROLLOUT", "EVAL", "PERF", "ALGO", "OPTIMIZER", "SGLANG", "LOG", "MISC", "SYNC", "ASYNC")
+
+
+def translate(
+    recipe: Recipe,
+    launch: Launch,
+    *,
+    algo: str,
+    variant: str = "",
+    batch_policy: Policy = "on-policy",
+    contract: FlagContract,
+) -> Translation:
+    """Translate one launch.
+
+    A launch that Relax cannot express comes back with `verdict_cap` "refused", its refusals named, no flags, and
+    every setting still accounted for.
+
+    Raises:
+        TableError: a mapping table is wrong.
+        RuntimeError: the settings do not balance (a defect of this program).
+    """
+    tables = load_tables()
+    draft = Draft(Facts(launch), contract, algo, variant)
+    model, config = _run_areas(draft, recipe, tables, batch_policy)
+    settings = tuple(_settle(draft, tables, item) for item in launch.settings)
+    check_balance(launch, settings)
+    refused = bool(draft.refusals)
+    flags = () if refused else tuple(sorted(draft.flags.values(), key=lambda flag: GROUPS.index(flag.group)))
+    return Translation(
+        launch=launch.name,
+        algo=algo,
+        variant=variant,
+        verdict_cap=_cap(draft, settings),
+        refusals=tuple(draft.refusals),
+        async_refusal="; ".join(dict.fromkeys(draft.async_refusals)),
+        flags=flags,
+        settings=settings,
+        batch=draft.batch,
+        gpus=draft.gpus,
+        model_script=model.script if model else "",
+        model_args=model.args if model else (),
+        model_dir_name=model.name if model else "",
+        effective=() if refused or draft.batch is None else effective_rows(draft, flags),
+        decisions=tuple(draft.decisions),
+        notes=tuple(draft.notes),
+        guide_differences=() if refused else guide_differences(draft),
+        config_yaml={} if refused else config,
+    )
+
+
+def _run_areas(
+    draft: Draft, recipe: Recipe, tables: Tables, policy: Policy
+) -> tuple[ModelChoice | None, dict[str, object]]:
+    """Run every area; a refusal of one does not hide those of the others."""
+    model: list[ModelChoice] = []
+    config: dict[str, object] = {}
+    batches: list[VerlBatch] = []
+
+    def attempt(step: Callable[[], object]) -> None:
+        try:
+            step()
+        except RefusedInput as error:
+            draft.refuse(error.line())
+
+    attempt(lambda: choose_estimator(draft))
+    attempt(lambda: batches.append(plan_batch(draft, policy)[0]))
+    attempt(lambda: config.update(place_reward(draft)))
+    attempt(lambda: model.append(place_model(draft, recipe)))
+    if draft.refusals or draft.batch is None:
+        return (model[0] if model else None), config
+    verl, plan = batches[0], draft.batch
+    scale = plan.rollouts_per_verl_step
+    attempt(lambda: place_data(draft))
+    attempt(lambda: place_rollout(draft))
+    attempt(lambda: place_loss(draft))
+    kl: list[bool] = []
+    attempt(lambda: kl.append(place_kl(draft).place != "none"))
+    attempt(lambda: plan_gpus(draft, plan, model[0].architecture if model else None, _needs_reference(draft)))
+    ranks = (
+        draft.gpus.total // (draft.gpus.tensor_parallel * draft.gpus.pipeline_parallel * draft.gpus.context_parallel)
+        if draft.gpus
+        else 1
+    )
+    attempt(lambda: micro_batch(draft, verl, ranks))
+    attempt(lambda: place_schedule(draft, verl.prompts, scale))
+    attempt(lambda: place_checkpoints(draft, scale))
+    attempt(lambda: place_evaluation(draft, scale))
+    attempt(lambda: place_optimizer(draft, verl.updates))
+    attempt(lambda: place_critic(draft, verl.updates, scale))
+    attempt(lambda: place_megatron(draft))
+    attempt(lambda: place_precision(draft))
+    attempt(lambda: place_logging(draft))
+    attempt(lambda: _place_rows(draft, tables))
+    attempt(lambda: place_misc(draft))
+    return (model[0] if model else None), config
+
+
+def _needs_reference(draft: Draft) -> bool:
+    written = draft.flags.get(("--kl-coef", ""))
+    return draft.has("--use-kl-loss") or (written is not None and float(written.value or 0) != 0)
+
+
+def _place_rows(draft: Draft, tables: Tables) -> None:
+    """Write the flags of rows that need no area."""
+    for row in tables.rows:
+        if not row.transform or not row.group or not (row.emit == "always" or draft.facts.is_set(*row.exact)):
+            continue
+        value = draft.facts.get(*row.exact)
+        if row.judge(value)[0] in ("no_effect", "unsupported") or draft.has(row.relax[0]):
+            continue
+        try:
+            text = TRANSFORMS[row.transform](value)
+        except (TypeError, ValueError):
+            raise RefusedInput(
+                f"{draft.facts.where(*row.exact)} is {value!r}: no value of its kind", "correct it"
+            ) from None
+        if not isinstance(text, Omit):
+            draft.flag(row.relax[0], text, row.group)
+
+
+def _settle(draft: Draft, tables: Tables, setting: Setting) -> Translated:
+    row = tables.lookup(setting.key)
+    name = row.id if row else ""
+    base = {"key": setting.key, "value": setting.value, "source": setting.source, "row": name}
+    if setting.prefix == "~":
+        return Translated(**base, status="no_effect", reason="removed from verl's configuration by ~")
+    outcome = draft.outcomes.get(setting.key)
+    if outcome is not None:
+        return Translated(**base, status=outcome.status, relax=outcome.relax, reason=outcome.reason, risk=outcome.risk)
+    if row is None:
+        return Translated(**base, status="unknown", reason="in no mapping table", risk="training")
+    status, reason, risk = row.judge(setting.value)
+    return Translated(**base, status=status, relax=_made(draft, row), reason=reason, risk=risk)
+
+
+def _made(draft: Draft, row: Row) -> tuple[str, ...]:
+    return tuple(flag for flag in row.relax if draft.refusals or draft.has(flag))
+
+
+def check_balance(launch: Launch, settings: tuple[Translated, ...]) -> None:
+    """Every setting has exactly one outcome.
+
+    Raises:
+        RuntimeError: one is missing or doubled.
+    """
+    wanted, got = [item.key for item in launch.settings], [item.key for item in settings]
+    if wanted != got or len(set(got)) != len(got):
+        lost = sorted(set(wanted) - set(got)) or sorted({key for key in got if got.count(key) > 1})
+        raise RuntimeError(f"{launch.name}: {len(wanted)} settings, {len(got)} outcomes; not balanced: {lost}")
+
+
+def _cap(draft: Draft, settings: tuple[Translated, ...]) -> Verdict:
+    if draft.refusals:
+        return "refused"
+    doubtful = any(
+        item.status == "unknown" or (item.status == "unsupported" and item.risk == "training") for item in settings
+    )
+    return "partial" if doubtful or draft.caps else "verified"
