@@ -77,7 +77,7 @@ def known_values(spec: RewardSpec, data: DataSpec) -> dict[str, tuple[object, ..
     files = [item.text for item in (*data.train, *data.val)]
     covered = {source.file for source in data.sources}
     sure = data.known_from in ("files", "prep_script", "known_dataset")
-    if sure and data.sources and (all(text in covered for text in files) or not any(covered)):
+    if sure and data.sources and all(text in covered for text in files):
         known["data_source"] = tuple(sorted({source.name for source in data.sources}))
     if spec.kind == "builtin" and "sandbox_fusion_url" not in spec.kwargs:
         known["sandbox_fusion_url"] = (None,)

@@ -25,6 +25,7 @@ FunctionKey: TypeAlias = tuple[Path, str]
 Pruned: TypeAlias = (
     cst.BaseStatement | cst.If | cst.Else | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel
 )
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 CARRIED = ("data_source", "sandbox_fusion_url")
 MAX_ROUNDS = 6
 
@@ -43,42 +44,83 @@ def specialise(finder: ModuleFinder, path: Path, entry: str, known: Known) -> tu
     original: dict[Path, PyModule] = {}
     facts: dict[FunctionKey, Known] = {}
     dropped: dict[tuple[str, int], Note] = {}
-    _prune_entry(finder, finder.load(path), entry, known, original)
+    _prune_ahead(finder, path, entry, known, original)
     for _ in range(MAX_ROUNDS):
         graph, root = GraphBuilder(finder).build(path, entry)
-        modules = {item: original.setdefault(item, finder.load(item)) for item in graph.order}
-        calls = _Calls(finder, graph.order, graph.needed)
-        new_facts = _propagate(calls, root, known)
+        for item in graph.order:
+            original.setdefault(item, finder.load(item))
+        new_facts = _propagate(_Calls(finder, graph.order, graph.needed), root, known)
         if new_facts == facts:
             break
         facts = new_facts
-        for item, module in modules.items():
+        dropped = {}
+        for item, module in original.items():
             wanted = {name: values for (where, name), values in facts.items() if where == item}
-            if wanted:
-                code, found = prune(module, wanted)
-                dropped.update({(note.source.file, note.source.line or 0): note for note in found if note.source})
-                if code != module.code:
-                    finder.edit(item, code)
+            code, found = prune(module, wanted) if wanted else (module.code, [])
+            dropped.update({(note.source.file, note.source.line or 0): note for note in found if note.source})
+            if code != finder.load(item).code:
+                finder.edit(item, code)
     return tuple(dropped[key] for key in sorted(dropped))
 
 
-def _prune_entry(
-    finder: ModuleFinder, module: PyModule, entry: str, known: Known, original: dict[Path, PyModule]
-) -> None:
-    """Prune the entry before anything is followed: the other branches' files need not even be read."""
-    for node in ast.parse(module.code).body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == entry:
-            code, _ = prune(module, {entry: _stable(node, known)})
-            if code != module.code:
-                original[module.path] = module
-                finder.edit(module.path, code)
+def _prune_ahead(finder: ModuleFinder, path: Path, entry: str, known: Known, original: dict[Path, PyModule]) -> None:
+    """Prune along the direct calls from the entry, so that the files of other branches need not even be read.
+
+    This looks at one call of each function only; the rounds that follow check it against all calls.
+    """
+    builder = GraphBuilder(finder)
+    queue: list[tuple[FunctionKey, Known]] = []
+    target = builder.resolve(finder.load(path), entry)
+    if isinstance(target, tuple):
+        queue.append((target, known))
+    done: set[FunctionKey] = set()
+    while queue:
+        key, facts = queue.pop()
+        function = _function(finder, key)
+        if function is None or key in done:
+            continue
+        done.add(key)
+        stable = _stable(function, facts)
+        module = finder.load(key[0])
+        code, _ = prune(module, {key[1]: stable}) if stable else (module.code, [])
+        if code != module.code:
+            original.setdefault(key[0], module)
+            finder.edit(key[0], code)
+        function = _function(finder, key)
+        if function is not None and stable:
+            queue += _onward(GraphBuilder(finder), finder, key, function, stable)
+
+
+def _function(finder: ModuleFinder, key: FunctionKey) -> FunctionNode | None:
+    for node in ast.parse(finder.load(key[0]).code).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == key[1]:
+            return node
+    return None
+
+
+def _onward(
+    builder: GraphBuilder, finder: ModuleFinder, key: FunctionKey, function: FunctionNode, facts: Known
+) -> list[tuple[FunctionKey, Known]]:
+    """Functions that a function hands its known values to."""
+    module, local = finder.load(key[0]), _local_imports(function)
+    found: list[tuple[FunctionKey, Known]] = []
+    for call in (item for item in ast.walk(function) if isinstance(item, ast.Call)):
+        if not any(isinstance(item, ast.Name) and item.id in facts for item in (*call.args, *(k.value for k in call.keywords))):
+            continue
+        target = _target(builder, module, call.func, local)
+        called = _function(finder, target) if target else None
+        if target is None or called is None:
+            continue
+        passed = {name: _passed(called, call, name, facts) for name in CARRIED if name in _parameters(called)}
+        found.append((target, {name: values for name, values in passed.items() if values is not None}))
+    return found
 
 
 class _Calls:
     """Direct calls among the needed functions."""
 
     def __init__(self, finder: ModuleFinder, order: Iterable[Path], needed: Mapping[Path, set[int]]) -> None:
-        self.functions: dict[FunctionKey, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+        self.functions: dict[FunctionKey, FunctionNode] = {}
         self.sites: dict[FunctionKey, list[tuple[FunctionKey | None, ast.Call | None]]] = {}
         builder = GraphBuilder(finder)
         for path in order:
@@ -157,7 +199,7 @@ def _propagate(calls: _Calls, root: FunctionKey, known: Known) -> dict[FunctionK
 
 
 def _from_calls(
-    calls: _Calls, key: FunctionKey, function: ast.FunctionDef | ast.AsyncFunctionDef, facts: Mapping[FunctionKey, Known]
+    calls: _Calls, key: FunctionKey, function: FunctionNode, facts: Mapping[FunctionKey, Known]
 ) -> dict[str, tuple[object, ...]]:
     found: dict[str, tuple[object, ...]] = {}
     sites = [site for site in calls.sites.get(key, ()) if site[0] != key]
@@ -176,7 +218,7 @@ def _from_calls(
 
 
 def _passed(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call | None, name: str, facts: Known
+    function: FunctionNode, call: ast.Call | None, name: str, facts: Known
 ) -> tuple[object, ...] | None:
     """Values that a call gives to a parameter; None when unclear."""
     if call is None or any(isinstance(item, ast.Starred) for item in call.args):
@@ -196,11 +238,11 @@ def _passed(
     return None
 
 
-def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+def _parameters(function: FunctionNode) -> list[str]:
     return [item.arg for item in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
 
 
-def _default(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> ast.expr | None:
+def _default(function: FunctionNode, name: str) -> ast.expr | None:
     positional = [*function.args.posonlyargs, *function.args.args]
     pairs = dict(zip([item.arg for item in positional][::-1], function.args.defaults[::-1], strict=False))
     pairs.update(
@@ -213,7 +255,7 @@ def _default(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> ast
     return pairs.get(name)
 
 
-def _stable(function: ast.FunctionDef | ast.AsyncFunctionDef, known: Known) -> dict[str, tuple[object, ...]]:
+def _stable(function: FunctionNode, known: Known) -> dict[str, tuple[object, ...]]:
     """The known parameters that the function has and never assigns."""
     stored = {
         item.id for item in ast.walk(function) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store | ast.Del)
