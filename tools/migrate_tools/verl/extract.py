@@ -108,7 +108,7 @@ def extract_function(finder: ModuleFinder, path: Path, function: str, *, dropped
     builder = GraphBuilder(finder)
     graph, root = builder.build(path, function)
     names = Names(finder, graph, root)
-    flattener = Flattener(builder, names)
+    flattener = Flattener(builder, names, root[0])
     bodies = [flattener.module_code(item).strip("\n") for item in graph.order]
     imports = "\n".join(flattener.import_lines())
     code = "\n\n\n".join(part for part in (imports, *bodies) if part) + "\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -31,6 +31,8 @@ class Use:
     via_alias: bool
     keep: bool = False
     """The text stays, because the name is bound to the target inside the function."""
+    local: bool = False
+    """Reached through an import inside a function: the original loads that file only when the line runs."""
 
 
 @dataclass
@@ -44,13 +46,23 @@ class Graph:
     """Uses whose text must change (they cross files), and those of own names."""
     externals: dict[Path, set[ImportedName]] = field(default_factory=dict)
     """Third-party and standard library names bound by module-level import statements that are needed."""
-    foreign_uses: dict[Path, list[tuple[cst.BaseExpression, ImportedName]]] = field(default_factory=dict)
-    """References to those names."""
+    foreign_uses: dict[Path, list[tuple[cst.BaseExpression, ImportedName, cst.Name]]] = field(default_factory=dict)
+    """References to those names: the expression, what it means, and the name it starts with."""
     evaluated: set[tuple[Path, ImportedName]] = field(default_factory=set)
     """Those of them that are used outside annotations."""
     aliased: set[Definition] = field(default_factory=set)
     crossing: set[Definition] = field(default_factory=set)
     unresolved: set[tuple[str, str]] = field(default_factory=set)
+
+    def eager(self, root: Path) -> set[Path]:
+        """Files that the original loads together with `root`; the others are loaded when a function imports them."""
+        found, queue = {root}, [root]
+        while queue:
+            for use in self.uses.get(queue.pop(), ()):
+                if not use.local and use.target[0] not in found:
+                    found.add(use.target[0])
+                    queue.append(use.target[0])
+        return found
 
 
 class GraphBuilder:
@@ -182,7 +194,7 @@ class GraphBuilder:
         self, module: PyModule, reference: Reference, node: cst.BaseExpression, item: ImportedName
     ) -> None:
         self.graph.externals.setdefault(module.path, set()).add(item)
-        self.graph.foreign_uses.setdefault(module.path, []).append((node, item))
+        self.graph.foreign_uses.setdefault(module.path, []).append((node, item, reference.node))
         if not reference.in_annotation:
             self.graph.evaluated.add((module.path, item))
 
@@ -203,18 +215,19 @@ class GraphBuilder:
             )
         for target in own:
             assert isinstance(target, tuple)
-            self._record(module, Use(reference.node, target, False, keep=True))
+            self._record(module, Use(reference.node, target, False, keep=True, local=True))
 
     def _use(self, module: PyModule, reference: Reference, target: Definition | PyModule) -> None:
+        local = not reference.is_global
         if isinstance(target, tuple):
-            self._record(module, Use(reference.node, target, False))
+            self._record(module, Use(reference.node, target, False, local=local))
             return
         use = self.chain(module, target, reference.node)
         if isinstance(use, tuple):
             node, item = use
             self._use_foreign(module, reference, node, item)
         else:
-            self._record(module, use)
+            self._record(module, replace(use, local=local))
 
     def _record(self, module: PyModule, use: Use) -> None:
         self.graph.uses.setdefault(module.path, []).append(use)

@@ -113,6 +113,34 @@ class _Rewrite(cst.CSTTransformer):
         return updated_node if updated_node.body else cst.RemoveFromParent()
 
 
+class _NameSites(cst.CSTVisitor):
+    """All names at any depth."""
+
+    def __init__(self) -> None:
+        self.found: list[cst.Name] = []
+
+    def visit_Name(self, node: cst.Name) -> bool:
+        self.found.append(node)
+        return False
+
+
+def names_in(node: cst.CSTNode) -> list[cst.Name]:
+    """Name nodes at any depth."""
+    sites = _NameSites()
+    node.visit(sites)
+    return sites.found
+
+
+def with_imports(function: cst.FunctionDef, lines: list[str]) -> cst.FunctionDef:
+    """The function with import lines at its start, after the docstring."""
+    if not lines or not isinstance(function.body, cst.IndentedBlock):
+        return function
+    body = list(function.body.body)
+    at = 1 if function.get_docstring() is not None else 0
+    body[at:at] = [cst.parse_statement(line) for line in lines]
+    return function.with_changes(body=function.body.with_changes(body=body))
+
+
 class _ImportSites(cst.CSTVisitor):
     """Import statements at any depth."""
 
@@ -138,10 +166,11 @@ def inner_imports(statement: TopStatement) -> list[cst.Import | cst.ImportFrom]:
 class Flattener:
     """The text of the needed statements, file by file."""
 
-    def __init__(self, builder: GraphBuilder, names: Names) -> None:
+    def __init__(self, builder: GraphBuilder, names: Names, root: Path) -> None:
         self._builder = builder
         self._graph = builder.graph
         self._names = names
+        self._deferred = self._find_deferred(self._graph.eager(root))
         self.kept_imports: list[ImportedName] = []
         """Foreign imports that stay where they are (inside functions and try blocks)."""
 
@@ -157,6 +186,8 @@ class Flattener:
         typing_only: set[str] = set()
         for (path, item), local in self._names.imports.items():
             text = item.text(local)
+            if (path, item) in self._deferred:
+                continue
             if is_standard(item) or (path, item) in self._graph.evaluated:
                 found[text] = is_standard(item)
             else:
@@ -182,9 +213,37 @@ class Flattener:
                 continue
             rewrite = _Rewrite(names, self._import_changes(module, statement))
             node = statement.node.visit(rewrite)
+            if isinstance(node, cst.FunctionDef):
+                node = with_imports(node, self._deferred_lines(module, statement))
             if isinstance(node, cst.CSTNode):
                 parts.append(module.tree.code_for_node(node))
         return "".join(parts)
+
+    def _find_deferred(self, eager: set[Path]) -> set[tuple[Path, ImportedName]]:
+        """Third-party imports of lazily loaded files that can stay lazy: all their uses are inside function bodies."""
+        found: set[tuple[Path, ImportedName]] = set()
+        for path, uses in self._graph.foreign_uses.items():
+            if path in eager:
+                continue
+            module = self._builder.finder.load(path)
+            inside = {
+                id(node)
+                for index in self._graph.needed[path]
+                if isinstance(function := module.statements[index].node, cst.FunctionDef)
+                for node in names_in(function.body)
+            }
+            outside = {item for _, item, name in uses if id(name) not in inside}
+            found |= {(path, item) for _, item, _ in uses if item not in outside and not is_standard(item)}
+        return found
+
+    def _deferred_lines(self, module: PyModule, statement: TopStatement) -> list[str]:
+        own = {id(name) for name in names_in(statement.node)}
+        items = {
+            item
+            for _, item, name in self._graph.foreign_uses.get(module.path, ())
+            if id(name) in own and (module.path, item) in self._deferred
+        }
+        return sorted(item.text(self._names.imports[module.path, item]) for item in items)
 
     def _renames(self, module: PyModule) -> dict[int, str]:
         names: dict[int, str] = {}
@@ -195,7 +254,7 @@ class Flattener:
             new = self._names.definitions[use.target]
             if not use.keep and not (isinstance(use.node, cst.Name) and use.node.value == new):
                 names[id(use.node)] = new
-        for node, item in self._graph.foreign_uses.get(module.path, ()):
+        for node, item, _ in self._graph.foreign_uses.get(module.path, ()):
             new = self._names.imports[module.path, item]
             if not (isinstance(node, cst.Name) and node.value == new):
                 names[id(node)] = new
