@@ -1,0 +1,226 @@
+"""Every command of a recipe's scripts, executed or read from the tree, with the place of each of its words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from migrate_tools.model import Note, Skipped, SourceRef
+from migrate_tools.verl import shim
+from migrate_tools.verl.align import Placed, best_command, placed
+from migrate_tools.verl.commands import parse
+from migrate_tools.verl.discover import show
+from migrate_tools.verl.launch import Recorded, ScriptRun, run_scripts, strip_roots
+from migrate_tools.verl.paths import resolve
+from migrate_tools.verl.shellmap import Evaluator, untaken_settings
+from migrate_tools.verl.shelltree import Script, ShellSyntaxError, line_of, parse_script, side_effects
+from migrate_tools.verl.symbolic import Word
+
+if TYPE_CHECKING:
+    from migrate_tools.sandbox import Sandbox
+
+UNKNOWN = "__SHELL__"
+"""Stands for a part that only a run could tell, in commands read from the tree."""
+MARKER = re.compile(r"__UNSET_(\w+?)__")
+
+
+@dataclass(frozen=True)
+class Found:
+    """One command with the places of its words."""
+
+    recorded: Recorded
+    how: str
+    file: str
+    line: int | None
+    places: tuple[Placed | None, ...]
+    unset: tuple[str, ...]
+    notes: tuple[Note, ...]
+
+
+@dataclass(frozen=True)
+class AllCommands:
+    """What the scripts of a recipe start."""
+
+    commands: tuple[Found, ...]
+    skipped: tuple[Skipped, ...]
+    features: tuple[Note, ...]
+
+
+class _Scripts:
+    """Parsed scripts of a project, each once."""
+
+    def __init__(self, project: Path) -> None:
+        self.project = project
+        self.parsed: dict[Path, Script | str] = {}
+
+    def get(self, path: Path) -> Script | str:
+        """The parsed script, or why it cannot be parsed."""
+        path = path.resolve()
+        if path not in self.parsed:
+            try:
+                self.parsed[path] = parse_script(path, show(path, self.project))
+            except ShellSyntaxError as error:
+                self.parsed[path] = f"not valid bash: {error}"
+            except OSError as error:
+                self.parsed[path] = f"cannot be read ({error.strerror})"
+        return self.parsed[path]
+
+    def sourced(self, text: str, origin: Script) -> Script | None:
+        """The script that a `source` word means."""
+        clean = re.sub(r'["\']', "", text)
+        clean = re.sub(r"\$\([^)]*\)|\$\{?\w+\}?|`[^`]*`", ".", clean)
+        found = resolve(strip_roots(clean), self.project, (origin.path.parent,))
+        if found is None or not found.is_file():
+            return None
+        script = self.get(found)
+        return script if isinstance(script, Script) else None
+
+
+def all_commands(
+    scripts: Sequence[Path], project: Path, sandbox: Sandbox, links: dict[str, str], progress: Callable[[str], None]
+) -> AllCommands:
+    """Run the scripts in the sandbox and place every word of their commands."""
+    progress(f"running {len(scripts)} script(s) with recorders")
+    runs = run_scripts(scripts, project, sandbox, links)
+    trees = _Scripts(project)
+    commands: list[Found] = []
+    skipped: list[Skipped] = []
+    features: list[Note] = []
+    for path in scripts:
+        script = trees.get(path)
+        run = runs[path]
+        if isinstance(script, str):
+            if not run.commands:
+                skipped.append(Skipped(file=show(path, project), reason=script))
+                continue
+            commands += [_unplaced(item, project, run) for item in run.commands]
+            continue
+        found, cycle = _of_script(script, run, trees)
+        if found:
+            commands += found
+            features += side_effects(script)
+        elif cycle:
+            skipped.append(Skipped(file=script.file, reason=f"sources itself in a circle: {' -> '.join(cycle)}"))
+        else:
+            reason = f"no training command was reached: {run.problem}" if run.problem else "no training command"
+            skipped.append(Skipped(file=script.file, reason=reason))
+    return AllCommands(tuple(commands), tuple(skipped), tuple(features))
+
+
+def _of_script(script: Script, run: ScriptRun, trees: _Scripts) -> tuple[list[Found], list[str]]:
+    arguments = shim.ARGUMENTS if run.stage == "arguments" else ()
+    evaluator = Evaluator(trees.sourced, run.ran if run.commands else None, arguments)
+    evaluator.follow(script)
+    if not run.commands:
+        return _static(script, evaluator, run), evaluator.cycle
+    notes = [*_run_notes(script, run), *_untaken_notes(run, trees, evaluator)]
+    values = {"HOME": shim.HOME, "USER": shim.USER, **{name: shim.UNSET.format(name) for name in run.unset}}
+    values.update({name: "" for name in run.unset if name in shim.EMPTY_PATHS})
+    used: set[int] = set()
+    out = []
+    for item in run.commands:
+        index, words = best_command(item.argv, evaluator.commands, values, used)
+        if index is not None:
+            used.add(index)
+        out.append(_found(item, "executed", script, evaluator, index, words, values, run, notes))
+    return out, []
+
+
+def _found(
+    item: Recorded, how: str, script: Script, evaluator: Evaluator, index: int | None, words: Sequence[Word | None],
+    values: dict[str, str], run: ScriptRun, notes: Sequence[Note],
+) -> Found:  # fmt: skip
+    places = tuple(placed(word, text, values) for word, text in zip(words, item.argv, strict=True))
+    bare = [name for place in places if place for name in place.variables]
+    markers = [name for text in item.argv for name in MARKER.findall(text)]
+    unset = tuple(dict.fromkeys([*run.unset, *markers, *bare]))
+    unset = tuple(name for name in unset if name not in shim.EMPTY_PATHS)
+    command = evaluator.commands[index] if index is not None else None
+    return Found(
+        item, how, command.script.file if command else script.file, command.line if command else None, places, unset,
+        tuple(notes),
+    )  # fmt: skip
+
+
+def _unplaced(item: Recorded, project: Path, run: ScriptRun) -> Found:
+    return Found(item, "executed", show(item.script, project), None, (None,) * len(item.argv), run.unset, ())
+
+
+def _static(script: Script, evaluator: Evaluator, run: ScriptRun) -> list[Found]:
+    """Commands read from the tree alone, for a script that could not be run."""
+    out = []
+    for index, command in enumerate(evaluator.commands):
+        words = _unwrapped(command.words)
+        argv = tuple(_static_text(word) for word in words)
+        parsed = parse(argv)
+        if parsed is None or not shim.is_training(list(argv)):
+            continue
+        item = Recorded(script.path, argv, parsed, _exports(evaluator), cwd=shim.CWD)
+        why = run.problem or "running it gave no training command"
+        note = Note(
+            code="read-without-running",
+            text=f"the command was read from the script's text, not recorded from a run: {why}",
+            source=SourceRef(file=command.script.file, line=command.line),
+        )
+        values = {"HOME": shim.HOME, "USER": shim.USER}
+        out.append(_found(item, "static", script, evaluator, index, words, values, ScriptRun(script.path), [note]))
+    return out
+
+
+def _unwrapped(words: list[Word]) -> list[Word]:
+    for index, word in enumerate(words):
+        name = (word.known() or "").rsplit("/", 1)[-1]
+        if re.match(r"^(?:python[\d.]*|torchrun|accelerate|deepspeed|trl)$", name):
+            return words[index:]
+    return words
+
+
+def _static_text(word: Word) -> str:
+    out = ""
+    for piece in word.pieces:
+        if piece.kind == "literal":
+            out += piece.text
+        elif piece.kind == "variable" and piece.text in ("HOME", "USER"):
+            out += shim.HOME if piece.text == "HOME" else shim.USER
+        elif piece.kind == "variable":
+            out += _static_text(Word(piece.default, word.file, word.line)) if piece.default is not None else ""
+        else:
+            out += UNKNOWN
+    return out
+
+
+def _exports(evaluator: Evaluator) -> dict[str, str]:
+    out = {}
+    for name in evaluator.exported:
+        value = evaluator.variables.get(name)
+        if isinstance(value, tuple):
+            out[name] = _static_text(Word(value, "", 0))
+    return out
+
+
+def _run_notes(script: Script, run: ScriptRun) -> list[Note]:
+    if run.stage == "arguments":
+        text = "the script takes arguments; made-up ones were given to read it"
+        return [Note(code="script-arguments", text=text, source=script.ref(None))]
+    if "forgiving" in run.stage:
+        text = "the script needs files or commands that are not at hand; those steps were passed over to read it"
+        return [Note(code="script-missing-parts", text=text, source=script.ref(None))]
+    return []
+
+
+def _untaken_notes(run: ScriptRun, trees: _Scripts, evaluator: Evaluator) -> list[Note]:
+    notes = []
+    seen = {command.script.path: command.script for command in evaluator.commands}
+    for script in seen.values():
+        if script.file not in run.ran:
+            continue
+        for label, line, count in untaken_settings(script, run.ran[script.file]):
+            text = f"not taken by default: {label[:160]} ({count} setting{'s' if count > 1 else ''} there)"
+            notes.append(Note(code="branch-not-taken", text=text, source=script.ref(line)))
+    return notes
+
+
+__all__ = ["MARKER", "UNKNOWN", "AllCommands", "Found", "all_commands", "line_of"]

@@ -1,0 +1,325 @@
+"""Runs launch scripts inside the sandbox with every external command replaced by a recorder.
+
+Standard library only. Started as `python -m migrate_tools.verl.shim` with the job as JSON on stdin; the records of all
+scripts come back as JSON on stdout. Nothing that a script names is really run but bash, the core utilities and, isolated,
+`python3 -c` (scripts use it for small sums).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from migrate_tools.verl.commands import OVERRIDE, classify, parse
+
+HOME = "/work/HOME__"
+USER = "USER__"
+CWD = "/work/cwd"
+UNSET = "__UNSET_{}__"
+MAX_MARKERS = 40
+ARGUMENTS = ("8", "ARG2__", "ARG3__", "ARG4__", "ARG5__", "ARG6__")
+EMPTY_PATHS = frozenset({"PYTHONPATH", "LD_LIBRARY_PATH", "PS1", "LIBRARY_PATH", "CPATH"})
+TRACE_BYTES = 4 << 20
+RECORD_BYTES = 1 << 20
+_INTERNAL = re.compile(
+    r"^(?:_|SHLVL|PWD|OLDPWD|SHIM_\w*|BASH_\w*|PS4|HOME|USER|LOGNAME|PATH|LANG|TERM|TMPDIR|VERL_USE_UV)$"
+)
+
+BASH_ENV = r"""
+exec 19>>"$SHIM_LOG/trace"
+BASH_XTRACEFD=19
+PS4=$'\x01${BASH_SOURCE:-}\x02${LINENO:-}\x02'
+RANDOM=7
+set -x
+"""
+FORGIVING = r"""
+{ set +x; } 2>/dev/null
+source() { builtin source "$@" 2>/dev/null || true; }
+.() { builtin . "$@" 2>/dev/null || true; }
+cd() { builtin cd "$@" 2>/dev/null || true; }
+cp() { command cp "$@" 2>/dev/null || true; }
+mv() { command mv "$@" 2>/dev/null || true; }
+rm() { command rm "$@" 2>/dev/null || true; }
+mkdir() { command mkdir "$@" 2>/dev/null || true; }
+ln() { command ln "$@" 2>/dev/null || true; }
+chmod() { command chmod "$@" 2>/dev/null || true; }
+sed() { command sed "$@" 2>/dev/null || true; }
+ulimit() { :; }
+conda() { :; }
+module() { :; }
+command_not_found_handle() { return 0; }
+set -x
+"""
+
+_HEAD = """#!/bin/sh
+name=${0##*/}
+log="$SHIM_LOG/$$-$name"
+printf '%s\\0' "$name" "$@" > "$log.argv"
+pwd > "$log.cwd"
+cat "/proc/$$/environ" > "$log.env"
+"""
+_INNER = """while [ $# -gt 0 ]; do
+  case "${1##*/}" in
+    python|python[0-9]*|torchrun|accelerate|deepspeed|ray|bash|sh|env|nohup|numactl|nsys) SHIM_PARENT="$$-$name"; export SHIM_PARENT; exec "$@";;
+  esac
+  shift
+done
+exit 0
+"""
+_SHIMS: dict[str, str] = {
+    "python": _HEAD
+    + """case "$1" in
+  -c|-) exec @PYTHON@ -I -S "$@";;
+  -V|--version) echo "Python 3.11.0";;
+esac
+exit 0
+""",
+    "ray": _HEAD + '[ "$1 $2" = "job submit" ] || exit 0\n' + _INNER,
+    "uv": _HEAD + '[ "$1" = run ] || exit 0\nshift\n' + _INNER,
+    "srun": _HEAD + _INNER,
+    "plain": _HEAD + "exit 0\n",
+    "nvidia-smi": "#!/bin/sh\nfor i in 0 1 2 3 4 5 6 7; do echo \"GPU $i: NVIDIA H100 80GB HBM3\"; done\n",
+    "sleep": """#!/bin/sh
+echo >> "$SHIM_LOG/sleeps"
+[ "$(wc -l < "$SHIM_LOG/sleeps")" -lt 60 ] || kill -9 "$PPID"
+""",
+    "date": "#!/bin/sh\nexec @DATE@ -u -d '2001-02-03 04:05:06' \"$@\"\n",
+    "mktemp": """#!/bin/sh
+case "$*" in *-d*) mkdir -p /work/TMP__; echo /work/TMP__;; *) : > /work/TMP__file; echo /work/TMP__file;; esac
+""",
+    "nproc": "#!/bin/sh\necho 64\n",
+    "hostname": "#!/bin/sh\ncase \"$*\" in *-[iI]*) echo 127.0.0.1;; *) echo localhost;; esac\n",
+    "whoami": f"#!/bin/sh\necho {USER}\n",
+    "uuidgen": "#!/bin/sh\necho 00000000-0000-0000-0000-000000000000\n",
+}  # fmt: skip
+_NAMES: dict[str, tuple[str, ...]] = {
+    "python": ("python", "python2", "python3", *(f"python3.{n}" for n in range(8, 15))),
+    "ray": ("ray",),
+    "uv": ("uv", "poetry", "pixi", "rye"),
+    "srun": ("srun", "numactl", "nsys", "sudo", "conda", "mamba", "micromamba", "singularity", "apptainer", "ncu",
+             "mpirun", "taskset", "unbuffer", "script"),
+    "plain": ("torchrun", "accelerate", "deepspeed", "trl", "pip", "pip3", "hf", "huggingface-cli", "modelscope", "wget",
+              "curl", "git", "docker", "sbatch", "scontrol", "ssh", "scp", "vllm", "sglang_router", "wandb", "swanlab",
+              "tensorboard", "apt", "apt-get", "yum", "npu-smi", "rocm-smi", "make", "cmake", "pkill", "killall",
+              "ldconfig", "ip", "ifconfig", "telnet", "nc", "lsof", "fuser", "rsync", "aws", "gsutil", "tmux", "screen",
+              "aria2c", "unzip", "gcc", "g++", "nvcc", "systemctl", "service", "npm", "node", "bc_"),
+}  # fmt: skip
+SHELL_COMMANDS = ("nvidia-smi", "sleep", "date", "mktemp", "nproc", "hostname", "whoami", "uuidgen")
+
+
+def write_shims(folder: Path, python: str) -> None:
+    """Fill a folder with the recorders; `python` is the interpreter's path inside the sandbox."""
+    date = next((path for path in ("/usr/bin/date", "/bin/date") if Path(path).exists()), "/bin/date")
+    for kind, names in (*_NAMES.items(), *((name, (name,)) for name in SHELL_COMMANDS)):
+        text = _SHIMS[kind].replace("@PYTHON@", python).replace("@DATE@", date)
+        for name in names:
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o755)
+    (folder / "plain.env").write_text(BASH_ENV)
+    (folder / "forgiving.env").write_text(BASH_ENV + FORGIVING)
+    for name in ("plain.env", "forgiving.env"):
+        (folder / name).chmod(0o644)
+
+
+class Runner:
+    """Runs one script through the ladder of settings until it gives a training command."""
+
+    def __init__(self, script: dict[str, Any], log_root: Path, seconds: float) -> None:
+        self.path: str = script["path"]
+        self.arguments: list[str] = list(script.get("arguments", ()))
+        self.log_root = log_root
+        self.seconds = seconds
+        self.markers: dict[str, str] = {}
+        self.number = 0
+
+    def read(self) -> dict[str, Any]:
+        """The best record: the first stage that gives a training command, else the first one at all."""
+        own = str(Path(self.path).parent)
+        stages = [("plain", CWD, "plain", self.arguments), ("own folder", own, "plain", self.arguments),
+                  ("forgiving", CWD, "forgiving", self.arguments), ("own folder, forgiving", own, "forgiving", self.arguments)]  # fmt: skip
+        if not self.arguments:
+            stages.append(("arguments", CWD, "forgiving", list(ARGUMENTS)))
+        best: dict[str, Any] | None = None
+        for stage, cwd, env, arguments in stages:
+            record = self._with_markers(stage, cwd, env, arguments)
+            if best is None or _rank(record) > _rank(best):
+                best = record
+            if record["training"] and not _source_failed(record):
+                break
+            if record["timed_out"] and stage == "forgiving":
+                break
+        assert best is not None
+        return best
+
+    def _with_markers(self, stage: str, cwd: str, env: str, arguments: list[str]) -> dict[str, Any]:
+        """Run; a variable that must be set and is not gets its own name as a marker, and the script runs again."""
+        self.markers = {}
+        while True:
+            record = self._once(cwd, env, arguments)
+            record["stage"] = stage
+            record["unset"] = sorted(self.markers)
+            name = _missing_variable(record["stderr"])
+            if record["training"] or name is None or name in self.markers or len(self.markers) >= MAX_MARKERS:
+                return record
+            self.markers[name] = "" if name in EMPTY_PATHS else UNSET.format(name)
+
+    def _once(self, cwd: str, env: str, arguments: list[str]) -> dict[str, Any]:
+        self.number += 1
+        log = self.log_root / str(self.number)
+        log.mkdir(parents=True)
+        environment = {
+            "PATH": "/shim:/opt/sandbox/bin:/usr/local/bin:/usr/bin:/bin", "HOME": HOME, "USER": USER, "LOGNAME": USER, "LANG": "C.UTF-8",
+            "TERM": "dumb", "SHIM_LOG": str(log), "BASH_ENV": f"/shim/{env}.env", "VERL_USE_UV": "0", **self.markers,
+        }  # fmt: skip
+        started = time.monotonic()
+        code, errors, timed_out = _run(["bash", self.path, *arguments], cwd, environment, log, self.seconds)
+        calls = list(_calls(log, environment))
+        record = {
+            "returncode": code,
+            "stderr": errors,
+            "timed_out": timed_out,
+            "seconds": time.monotonic() - started,
+            "cwd": cwd,
+            "calls": calls,
+            "trace": _trace(log / "trace"),
+            "training": sum(bool(call["training"]) for call in calls),
+        }
+        shutil.rmtree(log, ignore_errors=True)
+        return record
+
+
+def _rank(record: dict[str, Any]) -> tuple[int, int, int]:
+    return (min(record["training"], 1), -int(_source_failed(record)), record["training"])
+
+
+def _source_failed(record: dict[str, Any]) -> bool:
+    """Whether a sourced file was not found (bash names the file itself then, without "cannot access")."""
+    return bool(re.search(r"line \d+: [^:\n]+: No such file or directory", record["stderr"]))
+
+
+def _missing_variable(errors: str) -> str | None:
+    found = re.findall(r"line \d+: ([A-Za-z_]\w*)(?:\[[^\]]*\])?: (?!command not found|readonly|syntax)", errors)
+    return found[-1] if found else None
+
+
+def _run(argv: list[str], cwd: str, env: dict[str, str], log: Path, seconds: float) -> tuple[int | None, str, bool]:
+    errors = log / "stderr"
+    with errors.open("wb") as stream:
+        process = subprocess.Popen(
+            argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stream,
+            start_new_session=True,
+        )  # fmt: skip
+        timed_out = False
+        try:
+            code: int | None = process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            timed_out, code = True, None
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+    with errors.open("rb") as read:
+        read.seek(max(0, errors.stat().st_size - 20_000))
+        return code, read.read().decode("utf-8", "replace"), timed_out
+
+
+def _calls(log: Path, base: dict[str, str]) -> Iterable[dict[str, Any]]:
+    """Recorded calls in order, with the variables that the script gave them."""
+    records = sorted(log.glob("*.argv"), key=lambda path: (path.stat().st_mtime_ns, path.name))
+    for path in records[:500]:
+        argv = _words(path)
+        if not argv:
+            continue
+        environment = {}
+        for item in _words(path.with_suffix(".env")):
+            name, sep, value = item.partition("=")
+            if sep and not _INTERNAL.match(name) and base.get(name) != value and "%%" not in name:
+                environment[name] = value
+        parent = next((item[12:] for item in _words(path.with_suffix(".env")) if item.startswith("SHIM_PARENT=")), "")
+        cwd = path.with_suffix(".cwd")
+        yield {
+            "id": path.name.removesuffix(".argv"),
+            "argv": argv,
+            "environment": environment,
+            "parent": parent,
+            "cwd": cwd.read_text("utf-8", "replace").strip() if cwd.exists() else "",
+            "training": is_training(argv),
+        }
+
+
+def is_training(argv: list[str]) -> bool:
+    """Whether a recorded command looks like training: a Python program that is known, or takes several overrides."""
+    command = parse(argv)
+    if command is None:
+        return False
+    return len(command.overrides) >= 3 or classify(command).name not in ("other", "tool")
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(RECORD_BYTES)
+    except OSError:
+        return []
+    return [word.decode("utf-8", "surrogateescape") for word in data.split(b"\0")[:-1]]
+
+
+def _trace(path: Path) -> dict[str, list[int]]:
+    """Which lines of which files ran."""
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(TRACE_BYTES)
+    except OSError:
+        return {}
+    lines: dict[str, set[int]] = {}
+    for match in re.finditer(rb"^\x01+([^\x01\x02\n]*)\x02(\d+)\x02", data, re.MULTILINE):
+        lines.setdefault(match[1].decode("utf-8", "replace"), set()).add(int(match[2]))
+    return {name: sorted(numbers) for name, numbers in lines.items()}
+
+
+def prepare(links: dict[str, str]) -> None:
+    """The working folder of the scripts: every entry of the project as a link, so that they may write beside them."""
+    Path(HOME).mkdir(parents=True, exist_ok=True)
+    cwd = Path(CWD)
+    cwd.mkdir(parents=True, exist_ok=True)
+    for entry in sorted(os.listdir("/project")):
+        (cwd / entry).symlink_to(f"/project/{entry}")
+    for name, target in links.items():
+        place = cwd / name
+        if not place.exists() and not place.is_symlink():
+            place.symlink_to(target)
+
+
+def main() -> None:
+    """Read the job on stdin, run its scripts two at a time, write the records on stdout."""
+    job = json.load(sys.stdin)
+    prepare(job["links"])
+    root = Path("/work/log")
+
+    def one(item: tuple[int, dict[str, Any]]) -> dict[str, Any]:
+        number, script = item
+        try:
+            return Runner(script, root / str(number), job["seconds"]).read()
+        except OSError as error:
+            return {"error": str(error)}
+
+    with ThreadPoolExecutor(max_workers=job.get("workers", 2)) as pool:
+        records = list(pool.map(one, enumerate(job["scripts"])))
+    sys.stdout.write(json.dumps(records))
+
+
+__all__ = ["OVERRIDE", "is_training", "main", "write_shims"]
+
+if __name__ == "__main__":
+    main()
