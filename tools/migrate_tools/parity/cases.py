@@ -63,7 +63,7 @@ def make_cases(
         family: markers of the model's tokenizer.
         logged: real responses (row, text) that go in as they are.
     """
-    answers = [_answers(row) for row in rows]
+    answers = [answers_of(row) for row in rows]
     pools: dict[str, list[_Draft]] = {
         "hand": list(_hand(answers)),
         "truth": list(_truths(answers)),
@@ -117,7 +117,8 @@ def both_texts(raw: str, prompt: Any, spec: RewardSpec, family: texts.Family, en
     return old, new
 
 
-def _answers(row: Mapping[str, Any]) -> list[str]:
+def answers_of(row: Mapping[str, Any]) -> list[str]:
+    """Texts that may be the right answer of a row: at least one."""
     found = forms.leaves(ground_truth(row))
     extra = row.get("extra_info")
     if isinstance(extra, Mapping):

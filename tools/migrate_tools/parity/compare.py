@@ -17,7 +17,7 @@ from migrate_tools.parity.verdicts import CaseVerdict, judge
 
 SHOWN = 20
 NEW_SECONDS = 60.0
-POWER_SECONDS = 6.0
+POWER_SECONDS = 3.0
 ENOUGH = 0.25
 """Share of accepted and of rejected cases below which the report says that the cases are one-sided."""
 
@@ -63,7 +63,7 @@ def _run(context: Context, launch: Launch, frozen: FrozenCases) -> tuple[CheckSt
     compared = evidence["compared"]
     if not compared:
         return "not_checkable", "no case could be compared", evidence
-    evidence["power"] = power.measure(context, frozen, job, cases, news, POWER_SECONDS)
+    evidence["power"] = power.measure(context, frozen, job, cases, news, POWER_SECONDS, answer["lines"])
     return "passed", _summary(frozen, evidence), evidence
 
 

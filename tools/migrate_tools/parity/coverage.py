@@ -88,6 +88,21 @@ def body_lines(path: Path, functions: Sequence[str] | None = None) -> set[int]:
     return lines
 
 
+def functions_at(path: Path, lines: set[int]) -> set[str]:
+    """Names of the innermost functions that hold these lines."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (SyntaxError, UnicodeDecodeError, OSError):
+        return set()
+    nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    nodes.sort(key=lambda node: node.lineno)
+    names: set[str] = set()
+    for line in lines:
+        inside = [node.name for node in nodes if node.lineno <= line <= (node.end_lineno or node.lineno)]
+        names.update(inside[-1:])
+    return names
+
+
 def _statements(node: ast.AST) -> set[int]:
     found: set[int] = set()
     for child in ast.walk(node):

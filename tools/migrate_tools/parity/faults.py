@@ -7,10 +7,13 @@ import copy
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 Change = Callable[[ast.AST], ast.AST | None]
 """Changes a copied node in place or returns its replacement; None removes the statement."""
-TEXT_STEPS = frozenset("strip lstrip rstrip lower upper replace removeprefix removesuffix title casefold".split())
-FLAGS = frozenset("DOTALL IGNORECASE MULTILINE S I M X VERBOSE".split())
+TEXT_STEPS = frozenset(
+    ["strip", "lstrip", "rstrip", "lower", "upper", "replace", "removeprefix", "removesuffix", "casefold"]
+)
+FLAGS = frozenset(["DOTALL", "IGNORECASE", "MULTILINE", "S", "I", "M", "X", "VERBOSE"])
 COMPARISONS: dict[type, type] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -32,37 +35,42 @@ class Fault:
     source: str
 
 
-def seed_faults(source: str, *, skip: Collection[str] = (), most: int = 48) -> list[Fault]:
+def seed_faults(
+    source: str, *, lines: Collection[int] | None = None, skip: Collection[str] = (), most: int = 48
+) -> list[Fault]:
     """Changed versions of a module, taken in turn from every operator, spread over the module.
 
     Args:
+        lines: only what stands on these lines is changed (all lines when None).
         skip: names of functions that are left alone.
         most: how many at most.
     """
-    tree = ast.parse(source)
-    by_operator: dict[str, list[tuple[int, Change]]] = {}
-    for position, node in enumerate(_nodes(tree, skip)):
-        for operator, change in _changes(node):
-            by_operator.setdefault(operator, []).append((position, change))
+    by_operator: dict[str, list[tuple[ast.stmt, int, Change]]] = {}
+    for top in ast.parse(source).body:
+        if getattr(top, "name", None) in skip:
+            continue
+        for position, node in enumerate(_nodes(top)):
+            if lines is not None and isinstance(top, FUNCTIONS) and getattr(node, "lineno", 0) not in lines:
+                continue
+            for operator, change in _changes(node):
+                by_operator.setdefault(operator, []).append((top, position, change))
     share = max(2, most // max(len(by_operator), 1))
     faults: list[Fault] = []
     for operator, points in by_operator.items():
         step = max(1, len(points) // share)
-        for position, change in points[::step][:share]:
-            fault = _apply(tree, skip, position, operator, change)
+        for top, position, change in points[::step][:share]:
+            fault = _apply(source, top, position, operator, change)
             if fault is not None:
                 faults.append(fault)
     return faults[:most]
 
 
-def _nodes(tree: ast.AST, skip: Collection[str]) -> Iterator[ast.AST]:
-    """Nodes inside functions and the values of module constants, in a fixed order, without docstrings."""
-    for child in ast.iter_child_nodes(tree):
-        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            if child.name not in skip:
-                yield from (node for statement in child.body for node in ast.walk(statement))
-        elif isinstance(child, (ast.Assign, ast.AnnAssign)):
-            yield child
+def _nodes(top: ast.stmt) -> Iterator[ast.AST]:
+    """What may change in one statement of the module, in a fixed order."""
+    if isinstance(top, FUNCTIONS):
+        yield from (node for statement in top.body for node in ast.walk(statement))
+    elif isinstance(top, (ast.Assign, ast.AnnAssign)):
+        yield top
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
@@ -130,22 +138,28 @@ def _dict(node: ast.Dict) -> Iterator[tuple[str, Change]]:
         yield "score key filled otherwise", _other_score
 
 
-def _apply(tree: ast.Module, skip: Collection[str], position: int, operator: str, change: Change) -> Fault | None:
-    clone = copy.deepcopy(tree)
-    target = next(node for index, node in enumerate(_nodes(clone, skip)) if index == position)
+def _apply(source: str, top: ast.stmt, position: int, operator: str, change: Change) -> Fault | None:
+    """The module with one node of one of its statements changed; None when the text stays the same."""
+    clone = copy.deepcopy(top)
+    target = next(node for index, node in enumerate(_nodes(clone)) if index == position)
     line = int(getattr(target, "lineno", 0))
-    before = ast.unparse(clone)
     replacement = change(target)
     if replacement is None:
         replacement = ast.copy_location(ast.Pass(), target)
     if replacement is not target:
         _Replace(target, replacement).visit(clone)
-    source = ast.unparse(ast.fix_missing_locations(clone))
+    text = ast.unparse(ast.fix_missing_locations(clone))
+    if text == ast.unparse(top):
+        return None
+    module = source.splitlines()
+    first = min([top.lineno, *(decorator.lineno for decorator in getattr(top, "decorator_list", ()))])
+    module[first - 1 : top.end_lineno] = text.splitlines()
+    changed = "\n".join(module) + "\n"
     try:
-        compile(source, "fault", "exec")
+        compile(changed, "fault", "exec")
     except SyntaxError:
         return None
-    return None if source == before else Fault(operator, line, source)
+    return Fault(operator, line, changed)
 
 
 class _Replace(ast.NodeTransformer):

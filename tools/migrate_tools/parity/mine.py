@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 LITERALS = 60
 PATTERNS = 24
-RE_CALLS = frozenset("compile search match fullmatch findall finditer split sub subn".split())
+RE_CALLS = frozenset(["compile", "search", "match", "fullmatch", "findall", "finditer", "split", "sub", "subn"])
+MESSAGES = ("print", "warning", "error", "info", "debug", "warn")
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,11 @@ def _not_texts(tree: ast.AST) -> set[int]:
         parts: list[ast.AST] = []
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             parts = [node.value]
-        elif isinstance(node, ast.Raise):
-            parts = [node]
-        elif isinstance(node, ast.Call) and _name(node.func) in ("print", "warning", "error", "info", "debug", "warn"):
+        elif (
+            isinstance(node, ast.Raise)
+            or isinstance(node, ast.Call)
+            and _name(node.func) in ("print", "warning", "error", "info", "debug", "warn")
+        ):
             parts = [node]
         for part in parts:
             skipped.update(id(child) for child in ast.walk(part))

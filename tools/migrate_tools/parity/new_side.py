@@ -8,6 +8,7 @@ Relax does, builds Samples and calls the named hook: an `async def` in a loop th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import importlib
 import inspect
@@ -29,6 +30,8 @@ from migrate_tools.parity.sandbox_data import load_cases, load_rows
 from migrate_tools.parity.values import encode, same
 
 GROUP = 8
+COVERED = 160
+"""Cases that are traced to see which lines of the module run at all."""
 FAMILIES = {family.name: family for family in texts.ALL}
 
 
@@ -65,7 +68,9 @@ def _answer(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         item_seconds=2 * job["case_seconds"],
         total_seconds=job["total_seconds"] / 4,
     )
+    covered = supervise.run_items([0], lambda: _covered(job, rows, cases), item_seconds=8.0, total_seconds=10.0)[0]
     return {
+        "lines": covered.get("lines", []),
         "seconds": time.monotonic() - began,
         "records": [records[i] for i in range(len(cases))],
         "groups": [grouped[i] for i in range(groups)],
@@ -198,6 +203,32 @@ def _group_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str,
             return {"kind": "bad_return", "error": "the list form returned another number of rewards", "cases": indexes}
         records = [caller.record(sample, one) for sample, one in zip(samples, raw, strict=True)]
         return {"kind": "value", "cases": indexes, "records": records}
+
+    return run
+
+
+def _covered(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]]) -> supervise.Runner:
+    """Lines of the hook's module that run on a spread of the cases, threads included."""
+    file = str(Path(job["paths"][0], *job["module"].split("."))) + ".py"
+    seen: set[int] = set()
+
+    def local(frame: Any, event: str, _: Any) -> Any:
+        if event == "line":
+            seen.add(frame.f_lineno)
+        return local
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        return local if frame.f_code.co_filename == file else None
+
+    threading.settrace(trace)
+    caller = Caller(job)
+    sys.settrace(trace)
+
+    def run(_: int) -> dict[str, Any]:
+        for case in cases[:: max(1, len(cases) // COVERED)]:
+            with contextlib.suppress(Exception):
+                caller.call(caller.sample(rows[case["row"]], case))
+        return {"kind": "value", "lines": sorted(seen)}
 
     return run
 

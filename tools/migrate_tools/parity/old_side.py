@@ -69,7 +69,7 @@ def _one_run(job_path: str, seed: int) -> None:
 
 
 def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]], seed: int) -> supervise.Runner:
-    """Loads the scorer in this process; the runner scores one case and reports lines of the scorer it was first to run."""
+    """Loads the scorer in this process; the runner scores one case and reports the lines it was first to run."""
     function, manager, loop = _prepare(job)
     trace = LineTrace(job.get("trace_files", ())) if seed == 0 else None
     quiet = 0

@@ -8,18 +8,19 @@ import json
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import Launch, Recipe
 from migrate_tools.parity import coverage, oldjob, texts
+from migrate_tools.parity.balance import more_cases, shares
 from migrate_tools.parity.cases import Case, make_cases
 from migrate_tools.parity.frozen import CASES, Budget, FrozenCases, close, load
 from migrate_tools.parity.mine import Mined, mine
 from migrate_tools.parity.rows import sample_rows, write_rows
 from migrate_tools.parity.stubs import HEAVY
-from migrate_tools.parity.values import number, same
+from migrate_tools.parity.values import same
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
 
 __all__ = ["Budget", "FrozenCases", "freeze", "load"]
@@ -66,15 +67,51 @@ def freeze(
     names, rows = write_rows(rows, folder)
     family = texts.family_of(str(launch.get("actor_rollout_ref.model.path", "")))
     cases = make_cases(
-        rows, launch.reward, sources.mined, prompt_key=launch.data.prompt_key, family=family, budget=budget.cases
+        rows,
+        launch.reward,
+        sources.mined,
+        prompt_key=launch.data.prompt_key,
+        family=family,
+        budget=budget.cases * 3 // 5,
     )
     tape = tape_settings(launch, sources.mined)
     meta |= {"rows": names, "rows_from": rows_from, "family": family.name, "tape": tape, "row_count": len(rows)}
     job = _old_job(recipe, launch, names, budget.seconds, tape, sources.trace_names())
-    runs = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in cases], base / "old")
+    runs = _both_rounds(sandbox, recipe, launch, job, folder, cases, rows, family, budget)
     if isinstance(runs, str):
         return close(folder, {**meta, "reason": runs}, [case.line() for case in cases], [])
     return _closed(folder, meta, cases, runs, sources)
+
+
+def _both_rounds(
+    sandbox: Sandbox,
+    recipe: Recipe,
+    launch: Launch,
+    job: dict[str, Any],
+    folder: Path,
+    cases: list[Case],
+    rows: Sequence[Mapping[str, Any]],
+    family: texts.Family,
+    budget: Budget,
+) -> list[dict[str, Any]] | str:
+    """Runs the cases, adds to `cases` what the first round suggests, and runs that too."""
+    place = folder.parent / "old"
+    runs = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in cases], place)
+    if isinstance(runs, str):
+        return runs
+    left = max(budget.cases - len(cases), budget.cases // 4)
+    key = launch.data.prompt_key
+    extra = more_cases(rows, launch.reward, cases, runs[0]["records"], prompt_key=key, family=family, budget=left)
+    if not extra:
+        return runs
+    second = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in extra], place)
+    if isinstance(second, str):
+        return runs
+    cases.extend(extra)
+    for run, more in zip(runs, second, strict=True):
+        run["records"] += more["records"]
+        run["seconds"] += more["seconds"]
+    return runs
 
 
 def old_job(recipe: Recipe, launch: Launch, frozen: FrozenCases, *, seconds: float) -> dict[str, Any]:
@@ -171,7 +208,7 @@ def _closed(
         "seconds": round(max(run["seconds"] for run in runs), 3),
         "coverage": sources.coverage(lines),
         "groups": [record for record in runs[0].get("groups", ())],
-        **balance(outcomes),
+        **shares(outcomes),
     }
     reason, missing = _whole_run_reason(outcomes)
     return close(folder, {**meta, "reason": reason, "missing": missing}, kept, outcomes)
@@ -189,14 +226,6 @@ def agree(one: dict[str, Any], other: dict[str, Any]) -> bool:
         and keys.keys() == others.keys()
         and all(same(value, others[key]) for key, value in keys.items())
     )
-
-
-def balance(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Shares of accepted and rejected cases among those with a value: accepted means a positive trained number."""
-    scores = [number(record["score"]) for record in outcomes if record["kind"] == "value"]
-    accepted = sum(1 for value in scores if value is not None and value > 0)
-    total = max(len(scores), 1)
-    return {"accepted": round(accepted / total, 3), "rejected": round(1 - accepted / total, 3) if scores else 0.0}
 
 
 def _whole_run_reason(outcomes: Sequence[dict[str, Any]]) -> tuple[str, list[str]]:
@@ -286,13 +315,14 @@ class _Sources:
     def coverage(self, seen: set[str]) -> dict[str, Any]:
         """Lines of the reward's functions that ran, of how many, and the first that did not."""
         functions = _function_names(self._code)
-        total, hit, missed = 0, 0, []
+        total, hit, missed, entered = 0, 0, [], set()
         for path, inside in self._files:
             lines = coverage.body_lines(path, functions)
             ran = {line for line in lines if f"{inside}:{line}" in seen}
             total, hit = total + len(lines), hit + len(ran)
             missed += [f"{inside.split('/', 2)[-1]}:{line}" for line in sorted(lines - ran)]
-        return {"lines": total, "hit": hit, "missed": missed[:40]}
+            entered |= coverage.functions_at(path, ran)
+        return {"lines": total, "hit": hit, "missed": missed[:40], "functions": sorted(entered)}
 
 
 def _function_names(code: str) -> list[str] | None:

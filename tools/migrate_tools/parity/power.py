@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from migrate_tools.parity.faults import Fault, seed_faults
 from migrate_tools.parity.frozen import FrozenCases
-from migrate_tools.parity.newjob import Context, fresh_folder, run_new
+from migrate_tools.parity.newjob import Context, run_new
+from migrate_tools.parity.oracle import fresh_folder
 from migrate_tools.parity.verdicts import judge
 
 PLUMBING = frozenset({"reward_func"})
@@ -23,14 +25,20 @@ def measure(
     cases: Sequence[dict[str, Any]],
     news: Sequence[dict[str, Any]],
     seconds: float,
+    lines: Collection[int],
 ) -> dict[str, Any]:
-    """Runs every fault on the cases that agreed, within `seconds`: caught, seeded, survivors with their line."""
+    """Runs every fault on the cases that agreed, within `seconds`: caught, seeded, survivors with their line.
+
+    Args:
+        lines: lines of the module that the cases were seen to reach in its own process.
+    """
     empty: dict[str, Any] = {"seeded": 0, "caught": 0, "not_run": 0, "survivors": []}
     relative = f"{job['module'].replace('.', '/')}.py"
     source = context.stage / relative
     if not source.is_file():
         return {**empty, "why": f"{relative} is not a file of the example"}
-    faults = seed_faults(source.read_text(encoding="utf-8"), skip=PLUMBING)
+    text = source.read_text(encoding="utf-8")
+    faults = seed_faults(text, lines=_reached(text, lines, frozen.meta["coverage"]["functions"]), skip=PLUMBING)
     if not faults:
         return {**empty, "why": "nothing in the module to change"}
     place = context.work / "parity" / frozen.meta["launch"] / "power"
@@ -46,6 +54,17 @@ def measure(
     if "error" in answer:
         return {**empty, "why": answer["error"]}
     return _counted(faults, answer["mutants"])
+
+
+def _reached(text: str, lines: Collection[int], functions: Collection[str]) -> set[int]:
+    """Lines worth changing: those seen to run, and the functions that the original ran where another process hides them."""
+    reached = set(lines)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in functions:
+            body = set(range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1))
+            if not body & set(lines):
+                reached |= body
+    return reached
 
 
 def _write_mutant(context: Context, place: Any, position: int, relative: str, fault: Fault) -> None:

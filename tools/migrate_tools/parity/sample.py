@@ -34,7 +34,7 @@ class Sample:
     label: Any = None
     reward: Any = None
     loss_mask: list[int] | None = None
-    status: Status = Status.COMPLETED
+    status: Any = Status.COMPLETED
     metadata: dict[str, Any] = field(default_factory=dict)
     multimodal_inputs: dict[str, Any] | None = None
     train_metadata: dict[str, Any] | None = None

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 HEAVY = frozenset(
-    "torch ray tensordict transformers vllm sglang megatron peft accelerate deepspeed flash_attn torchdata "
-    "torchvision codetiming wandb mlflow swanlab liger_kernel mathruler_gpu".split()
+    {"torch", "ray", "tensordict", "transformers", "vllm", "sglang", "megatron", "peft", "accelerate", "deepspeed"}
+    | {"flash_attn", "torchdata", "torchvision", "codetiming", "wandb", "mlflow", "swanlab", "liger_kernel"}
 )
 PACKAGES = ("verl", "verl.utils", "verl.workers", "verl.trainer", "verl.tools", "verl.experimental")
 used: list[str] = []

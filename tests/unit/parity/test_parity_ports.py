@@ -1,0 +1,130 @@
+"""An equal port passes; every faulty one fails, with a case that shows it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+GSM = '''
+    import re
+
+    def extract(solution_str):
+        found = re.findall(r"#### (\\-?[0-9\\.\\,]+)", solution_str[-300:])
+        if not found:
+            return None
+        return found[-1].replace(",", "").strip()
+
+    def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+        answer = extract(solution_str)
+        if answer is None:
+            return 0.0
+        return 1.0 if answer == ground_truth.replace(",", "") else 0.1
+'''
+FAULTS = {
+    "first for last match": ("found[-1]", "found[0]"),
+    "clip length": ("[-300:]", "[-250:]"),
+    "no clip": ("solution_str[-300:]", "solution_str"),
+    "comma step dropped": ('found[-1].replace(",", "")', "found[-1]"),
+    "truth not normalised": ('ground_truth.replace(",", "")', "ground_truth"),
+    "sign lost": ("\\\\-?[0-9", "[0-9"),
+    "format score lost": ("else 0.1", "else 0.0"),
+    "missing answer rewarded": ("return 0.0", "return 0.1"),
+    "numeric comparison": ("answer == ground_truth.replace", "answer.rstrip('0') == ground_truth.replace"),
+    "marker made optional": ("#### (", "#*\\\\s*("),
+    "constant": ("return 1.0 if", "return 2.0 if"),
+    "search at the start": ("re.findall(r\"####", "re.findall(r\"^####"),
+    "lower case truth": ('ground_truth.replace(",", "")', 'ground_truth.replace(",", "").replace("-", "")'),
+}
+
+
+def test_an_equal_port_passes_with_both_sides_tested(bench: Callable[..., Any]) -> None:
+    result = bench(GSM).check(cases=360)
+
+    assert result.status == "passed", result.summary
+    evidence = result.evidence
+    assert evidence["mismatches"] == 0
+    assert evidence["compared"] == evidence["cases"] >= 250
+    assert evidence["accepted"] >= 0.25
+    assert evidence["rejected"] >= 0.25
+    assert evidence["line_coverage"]["hit"] == evidence["line_coverage"]["lines"] == 8
+    assert {"hand", "truth", "edge", "literal", "regex", "length", "special"} <= set(evidence["families"])
+    assert evidence["power"]["caught"] / evidence["power"]["seeded"] >= 0.8
+    assert evidence["lists"] == {"calls": 12, "problems": []}
+
+
+@pytest.mark.parametrize(("good", "bad"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_faulty_port_fails(bench: Callable[..., Any], good: str, bad: str) -> None:
+    good, bad = good.replace("\\\\", "\\"), bad.replace("\\\\", "\\")
+    assert good in GSM
+    result = bench(GSM, GSM.replace(good, bad)).check(cases=360)
+
+    assert result.status == "failed"
+    assert result.evidence["mismatches"] > 0
+    first = result.evidence["first_mismatches"][0]
+    assert first["old"] != first["new"]
+    assert result.evidence["smallest"]
+
+
+def test_a_mismatch_is_shrunk_and_saved_as_a_pytest_file(bench: Callable[..., Any], tmp_path: Any) -> None:
+    made = bench(GSM, GSM.replace("else 0.1", "else 0.2"))
+    result = made.check()
+
+    smallest = result.evidence["smallest"][0]
+    assert (smallest["old"], smallest["new"]) == (0.1, 0.2)
+    assert len(smallest["response"]) <= len("#### 1<|im_end|>") + 4
+    folder = made.stage / "migration" / "parity"
+    folder.mkdir(parents=True)
+    (folder / "test_parity.py").write_text(result.evidence["pytest"], encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder / "test_parity.py")]
+    broken = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    made.port(GSM)
+    mended = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+    assert (broken.returncode, mended.returncode) == (1, 0), broken.stdout + mended.stdout
+    assert "assert 0.2 == 0.1" in broken.stdout
+
+
+def test_the_same_recipe_gives_the_same_oracle(bench: Callable[..., Any], tmp_path: Any) -> None:
+    import shutil
+
+    made = bench(GSM)
+    first = made.freeze(cases=120)
+    texts = [(first.folder / name).read_bytes() for name in ("cases.jsonl", "outcomes.jsonl", "rows.parquet")]
+    shutil.rmtree(made.work)
+    second = made.freeze(cases=120)
+
+    assert [(second.folder / name).read_bytes() for name in ("cases.jsonl", "outcomes.jsonl", "rows.parquet")] == texts
+
+
+def test_a_changed_oracle_is_noticed(bench: Callable[..., Any]) -> None:
+    from migrate_tools.parity import compare
+
+    made = bench(GSM)
+    frozen = made.freeze(cases=60)
+    path = frozen.folder / "outcomes.jsonl"
+    path.chmod(0o644)
+    path.write_text(path.read_text(encoding="utf-8").replace("0.1", "0.2"), encoding="utf-8")
+
+    result = compare.run_parity(made, made.launch, frozen)
+    assert result.status == "failed"
+    assert result.summary == "the frozen oracle was changed: outcomes.jsonl"
+
+
+def test_an_example_that_imports_verl_is_rejected(bench: Callable[..., Any]) -> None:
+    made = bench(GSM, "from verl.utils.reward_score.gsm8k import compute_score\n")
+    result = made.check(cases=60)
+    assert result.status == "failed"
+    assert "examples/demo/reward_demo.py:2: imports verl.utils.reward_score.gsm8k" in result.evidence["guard"][0] or (
+        "imports verl.utils.reward_score.gsm8k" in result.summary
+    )
+
+
+def test_all_zero_where_the_original_is_not_fails(bench: Callable[..., Any]) -> None:
+    port = "def compute_score(**_):\n    return 0.0\n"
+    result = bench(GSM, port).check()
+    assert result.status == "failed"
+    assert result.summary == "the new reward is 0 on every case, the old one is not"
