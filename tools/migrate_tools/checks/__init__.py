@@ -1,0 +1,51 @@
+"""The ladder of checks: one file a rung, one interface.
+
+| rung | check |
+|---|---|
+| 0 | syntax |
+| 1 | contract |
+| 2 | import |
+| 3 | parity |
+| 4 | tools |
+| 5 | data |
+| 6 | rehearsal |
+| 7 | gpu_smoke |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from migrate_tools.checks.base import Check, CheckContext
+from migrate_tools.checks.contract import ContractCheck
+from migrate_tools.checks.data import DataCheck
+from migrate_tools.checks.imports import ImportCheck
+from migrate_tools.checks.parity import ParityCheck
+from migrate_tools.checks.rehearsal import RehearsalCheck
+from migrate_tools.checks.smoke import SmokeCheck
+from migrate_tools.checks.syntax import SyntaxCheck
+from migrate_tools.checks.tools import ToolsCheck
+from migrate_tools.model import CheckResult
+
+__all__ = ["LADDER", "Check", "CheckContext", "run_ladder"]
+
+LADDER: tuple[Check, ...] = (
+    SyntaxCheck(),
+    ContractCheck(),
+    ImportCheck(),
+    ParityCheck(),
+    ToolsCheck(),
+    DataCheck(),
+    RehearsalCheck(),
+    SmokeCheck(),
+)
+
+
+def run_ladder(context: CheckContext, only: Iterable[Check] | None = None) -> tuple[CheckResult, ...]:
+    """The results of the checks in the ladder's order; a failing rung does not stop the next.
+
+    Args:
+        only: the checks to run, None for all of them.
+    """
+    chosen = LADDER if only is None else tuple(only)
+    return tuple(result for check in chosen for result in check.run(context))

@@ -1,0 +1,67 @@
+"""Rung 6: the run script itself runs, in both modes, against a stand-in Relax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from migrate_tools.checks.base import MODES, CheckContext, Finding, finding
+from migrate_tools.model import CheckResult, Translation
+from migrate_tools.rehearsal.rehearse import RehearsalRun
+
+_FACTS = ("data", "rollout", "engine", "rewards", "eval", "normalised", "filter", "reward_kind", "loop_lag_seconds")
+
+
+class RehearsalCheck:
+    """One result a launch and mode."""
+
+    name = "rehearsal"
+    rung = 6
+
+    def run(self, context: CheckContext) -> tuple[CheckResult, ...]:
+        results: list[CheckResult] = []
+        for translation in context.translations:
+            for mode in MODES:
+                with finding(f"{self.name}:{translation.launch}:{mode}", self.rung) as found:
+                    run = context.rehearsed(translation, mode)
+                    if mode == "async" and translation.async_refusal:
+                        _judge_refusal(run, found)
+                    else:
+                        _judge(run, translation, found)
+                    if context.converted(translation).made_up:
+                        found.evidence["rows"] = "made up from the data contract: the recipe has no files at hand"
+                results.append(found.result())
+        return tuple(results)
+
+
+def _judge(run: RehearsalRun, translation: Translation, found: Finding) -> None:
+    report: dict[str, Any] = run.report or {}
+    found.evidence |= {name: report[name] for name in _FACTS if name in report}
+    found.evidence |= {"script": run.script, "returncode": run.returncode}
+    if run.warnings:
+        found.evidence["warnings"] = run.warnings
+    if run.report is None:
+        found.problems.append(f"{run.script} {run.mode} ended before the trainer started: {run.cause}")
+        return
+    found.problems += run.failures
+    if run.returncode != 0 and not run.failures:
+        found.problems.append(f"{run.script} {run.mode} ended with status {run.returncode}: {run.cause}")
+    rollout = report.get("rollout")
+    if rollout is None:
+        return
+    capped = rollout["prompts"] < rollout["prompts_of_a_rollout"]
+    found.summary = (
+        f"{run.mode}: {rollout['prompts']}{' of ' + str(rollout['prompts_of_a_rollout']) if capped else ''} prompts "
+        f"x {rollout['samples_per_prompt']} samples rolled out and rewarded; no invariant broken"
+    )
+
+
+def _judge_refusal(run: RehearsalRun, found: Finding) -> None:
+    """The script must refuse a mode that the algorithm cannot run, before it starts the trainer."""
+    found.evidence |= {"script": run.script, "returncode": run.returncode, "said": run.cause}
+    if run.report is not None:
+        found.problems.append(f"{run.script} async started the trainer, though the algorithm cannot run async")
+    elif run.returncode in (0, None):
+        found.problems.append(f"{run.script} async did not refuse: status {run.returncode}")
+    elif not run.cause:
+        found.problems.append(f"{run.script} async refuses without saying why")
+    found.summary = f"async is refused: {run.cause}"

@@ -1,0 +1,116 @@
+"""Runs a generated script in the sandbox against the stand-in Relax."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from migrate_tools.model import Example, Mode, Translation
+from migrate_tools.rehearsal.converted import Converted
+from migrate_tools.rehearsal.stage import build_commands, build_tree, fresh
+from migrate_tools.rehearsal.words import complaint
+from migrate_tools.relax.flag_model import Version
+from migrate_tools.sandbox import Job, Limits, Mount, Sandbox, python_env, python_mounts
+
+REPORT = "report.json"
+SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class RehearsalRun:
+    """One run of one script in one mode."""
+
+    mode: Mode
+    script: str
+    report: dict[str, Any] | None
+    """What the stand-in trainer wrote; None when the script never reached it."""
+    returncode: int | None
+    cause: str
+    """One line: the last thing that the script said, or which limit ended it."""
+    seconds: float
+
+    @property
+    def argv(self) -> tuple[str, ...] | None:
+        """Arguments that the trainer got, None when it was not started."""
+        return tuple(self.report["argv"]) if self.report is not None else None
+
+    @property
+    def failures(self) -> list[str]:
+        """What the trainer found wrong."""
+        return list(self.report["failures"]) if self.report is not None else []
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the trainer found doubtful."""
+        return list(self.report["warnings"]) if self.report is not None else []
+
+
+def script_path(example: Example, translation: Translation) -> str:
+    """Path of a launch's run script below the Relax root."""
+    suffix = f"_{translation.variant}" if translation.variant else ""
+    return f"examples/{example.algo}/run_{example.algo}{suffix}.sh"
+
+
+def rehearse(
+    example: Example,
+    translation: Translation,
+    mode: Mode,
+    data: Converted,
+    *,
+    sandbox: Sandbox,
+    place: Path,
+    version: Version = "latest",
+) -> RehearsalRun:
+    """Run `bash run_<algo>.sh <mode>` on converted rows.
+
+    Args:
+        place: folder for this run; emptied first. The report stays in it.
+    """
+    fresh(place)
+    build_tree(place / "relax", example)
+    build_commands(place / "bin")
+    (place / "save").mkdir()
+    (place / "models" / (translation.model_dir_name or "model")).mkdir(parents=True)
+    script = script_path(example, translation)
+    per_node = translation.gpus.per_node if translation.gpus else 8
+    outcome = sandbox.run(
+        Job(
+            argv=("bash", script, mode),
+            mounts=(
+                *python_mounts(),
+                Mount(place, "/work", writable=True),
+                Mount(data.folder / "data", "/data"),
+            ),
+            cwd="/work/relax",
+            env={
+                **python_env(),
+                "PATH": "/work/bin:/opt/migrate:/usr/bin:/bin",
+                "MODEL_DIR": "/work/models",
+                "DATA_DIR": "/data",
+                "SAVE_DIR": "/work/save",
+                "NUM_GPUS": str(per_node),
+                "MIGRATE_REHEARSAL_REPORT": f"/work/{REPORT}",
+                "MIGRATE_REHEARSAL_RELAX": version,
+            },
+            limits=Limits(seconds=SECONDS, memory_mb=4096, processes=256),
+        )
+    )
+    report = place / REPORT
+    cause = "time" if outcome.timed_out else "memory" if outcome.out_of_memory else _last_line(complaint(outcome, 8000))
+    return RehearsalRun(
+        mode=mode,
+        script=script,
+        report=json.loads(report.read_text(encoding="utf-8")) if report.is_file() else None,
+        returncode=outcome.returncode,
+        cause=cause,
+        seconds=outcome.seconds,
+    )
+
+
+def _last_line(text: str) -> str:
+    """The last line that is not bash's own trace (`set -x`)."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    spoken = [line for line in lines if not line.startswith("+")]
+    return (spoken or lines or [""])[-1][:500]

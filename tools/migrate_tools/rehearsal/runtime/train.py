@@ -1,0 +1,314 @@
+"""The stand-in for relax/entrypoints/train.py: one rehearsed rollout, no training, a JSON report.
+
+It parses the flags strictly, loads the rows as Relax does, rolls prompts out against a scripted engine, calls the
+named hooks the way Relax calls them, and asserts what Relax would trip over later.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from migrate_tools.rehearsal.runtime import convert
+from migrate_tools.rehearsal.runtime.dataset import DataError, Dataset
+from migrate_tools.rehearsal.runtime.engine import Engine, Script
+from migrate_tools.rehearsal.runtime.generate import GenerateState, SingletonMeta, sampling_params
+from migrate_tools.rehearsal.runtime.hooks import LAG_LIMIT, Loop, RewardHook, describe, load_function
+from migrate_tools.rehearsal.runtime.rollout import Rollout, take_prompts
+from migrate_tools.rehearsal.runtime.sample import Sample
+from migrate_tools.relax.contract import Parsed, Version, load_contract
+from migrate_tools.relax.flag_rules import check_config_keys, check_rules
+
+REPORT_VARIABLE = "MIGRATE_REHEARSAL_REPORT"
+"""Environment variable: where the report goes."""
+VERSION_VARIABLE = "MIGRATE_REHEARSAL_RELAX"
+"""Environment variable: the Relax version of the contract."""
+
+
+class Stop(Exception):
+    """The rehearsal cannot go on; the failures are in the report."""
+
+
+class Report:
+    """What happened, written to a file whatever comes."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self.data: dict[str, Any] = {"argv": list(argv), "failures": [], "warnings": []}
+
+    def fail(self, text: str) -> None:
+        """Add a failure, once."""
+        if text not in self.data["failures"]:
+            self.data["failures"].append(text)
+
+    def warn(self, text: str) -> None:
+        """Add a warning, once."""
+        if text not in self.data["warnings"]:
+            self.data["warnings"].append(text)
+
+    def write(self) -> None:
+        """Write the report where the rehearsal wants it, if it says so."""
+        target = os.environ.get(REPORT_VARIABLE)
+        if target:
+            Path(target).write_text(json.dumps(self.data, default=str), encoding="utf-8")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the rehearsal of one command line; 0 when nothing failed."""
+    report = Report(argv)
+    try:
+        _rehearse(argv, report)
+    except Stop:
+        pass
+    except Exception as error:
+        report.fail(f"the rehearsal ended with {describe(error)}")
+    finally:
+        report.write()
+    for text in report.data["failures"]:
+        print(f"rehearsal: {text}", file=sys.stderr)
+    return 1 if report.data["failures"] else 0
+
+
+def _rehearse(argv: Sequence[str], report: Report) -> None:
+    args = _arguments(argv, report)
+    SingletonMeta._instances.clear()
+    state = GenerateState(args)
+    train = _dataset(args, state, report)
+    script = Script(state.tokenizer)
+    loop = Loop()
+    with Engine(script) as engine:
+        args.sglang_router_ip, args.sglang_router_port = "127.0.0.1", engine.port
+        reward = _reward_hook(args, loop, report)
+        try:
+            rollout = Rollout(args, loop, reward)
+            _train(args, rollout, script, train, report)
+            _evaluate(args, rollout, script, state, report)
+        finally:
+            if reward is not None:
+                reward.close()
+    report.data["engine"] = dict(script.kinds)
+    for text in (*rollout.failures, *engine.requests):
+        report.fail(text)
+    report.data["loop_lag_seconds"] = round(loop.lag, 3)
+    if loop.lag > LAG_LIMIT:
+        report.fail(f"a hook blocked the event loop for {loop.lag:.1f} s")
+
+
+def _arguments(argv: Sequence[str], report: Report) -> Namespace:
+    version: Version = os.environ.get(VERSION_VARIABLE, "latest")  # type: ignore[assignment]
+    contract = load_contract(version)
+    parsed = contract.parse(argv)
+    problems = (*parsed.problems, *check_rules(parsed))
+    report.data["relax"] = version
+    for problem in problems:
+        (report.fail if problem.severity == "error" else report.warn)(f"{problem.rule}: {problem.text}")
+    args = Namespace(**parsed.values)
+    _derive(args, parsed)
+    if args.custom_config_path:
+        _custom_config(args, report)
+    return args
+
+
+def _derive(args: Namespace, parsed: Parsed) -> None:
+    """Values that Relax fills in after parsing (flag rules, sections 4 to 8)."""
+    args.eval_reward_key = args.eval_reward_key or args.reward_key
+    if not args.rollout_batch_size and args.global_batch_size:
+        args.rollout_batch_size = args.global_batch_size // max(args.n_samples_per_prompt, 1)
+    if args.rollout_max_context_len and not args.rollout_max_prompt_len:
+        args.rollout_max_prompt_len = args.rollout_max_context_len - 1
+    if args.eps_clip_high is None:
+        args.eps_clip_high = args.eps_clip
+    if args.n_samples_per_prompt == 1:
+        args.grpo_std_normalization = False
+
+
+def _custom_config(args: Namespace, report: Report) -> None:
+    """Set every key of the YAML on args, as Relax does late in its validation (flag rules, section 13)."""
+    import yaml
+
+    path = Path(args.custom_config_path)
+    if not path.is_file():
+        report.fail(f"--custom-config-path {path}: no such file")
+        raise Stop
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict):
+        report.fail(f"--custom-config-path {path}: not a YAML mapping")
+        raise Stop
+    for problem in check_config_keys(content, load_contract(report.data["relax"])):
+        report.fail(f"{problem.rule}: {problem.text}")
+    for key, value in content.items():
+        setattr(args, key, value)
+    report.data["config_keys"] = sorted(map(str, content))
+
+
+def _dataset(args: Namespace, state: GenerateState, report: Report) -> Dataset:
+    if not args.prompt_data:
+        raise Stop
+    try:
+        data = Dataset(
+            args,
+            args.prompt_data,
+            state.tokenizer,
+            max_prompt_len=args.rollout_max_prompt_len,
+            input_key=args.input_key,
+            label_key=args.label_key,
+            metadata_key=args.metadata_key,
+            tool_key=args.tool_key,
+            prompt_hook=args.custom_prompt_path,
+        )
+    except DataError as error:
+        report.fail(f"--prompt-data: {error}")
+        raise Stop from error
+    report.data["data"] = {"rows": len(data.samples), "columns": data.columns, "too_long_by_estimate": data.too_long}
+    if not data.samples:
+        report.fail("--prompt-data holds no rows")
+        raise Stop
+    if data.all_too_long:
+        report.warn("by an estimate of tokens every prompt is over --rollout-max-prompt-len")
+    return data
+
+
+def _reward_hook(args: Namespace, loop: Loop, report: Report) -> RewardHook | None:
+    if not args.custom_rm_path:
+        return None
+    try:
+        hook = RewardHook(args.custom_rm_path, loop)
+    except Exception as error:
+        report.fail(f"--custom-rm-path {args.custom_rm_path}: {describe(error)}")
+        raise Stop from error
+    report.data["reward_kind"] = "async" if hook.is_async else "sync"
+    return hook
+
+
+def _announce(args: Namespace, script: Script, groups: Sequence[Sequence[Sample]]) -> None:
+    tokenizer = GenerateState(args).tokenizer
+    for group in groups:
+        script.expect(tokenizer.encode(str(group[0].prompt)), group[0].label)
+
+
+def _train(args: Namespace, rollout: Rollout, script: Script, data: Dataset, report: Report) -> None:
+    per_prompt = args.n_samples_per_prompt
+    groups = take_prompts(args, data.samples, args.rollout_batch_size, per_prompt)
+    _announce(args, script, groups)
+    groups = rollout.run(groups, sampling_params(args))
+    samples = [sample for group in groups for sample in group]
+    report.data["rollout"] = {
+        "prompts": len(groups),
+        "prompts_of_a_rollout": args.rollout_batch_size,
+        "samples_per_prompt": per_prompt,
+        "statuses": dict(Counter(sample.status.name for sample in samples)),
+    }
+    _check_samples(samples, per_prompt, report)
+    if rollout.reward is None:
+        report.data["rewards"] = {"source": args.rm_type or "metadata", "scored": False}
+        return
+    values = rollout.values(samples, args.reward_key)
+    _check_rewards(values, report, "train")
+    if any(convert.reward_problem(value) for value in values):
+        return
+    _filter(args, groups, report)
+    _normalise(args, samples, values, report)
+
+
+def _check_samples(samples: Sequence[Sample], per_prompt: int, report: Report) -> None:
+    logprobs = samples[0].rollout_log_probs is not None
+    for sample in samples:
+        for text in convert.sample_problems(sample, logprobs=logprobs):
+            report.fail(f"sample: {text}")
+    for text in convert.group_problems(samples, per_prompt):
+        report.fail(text)
+
+
+def _check_rewards(values: Sequence[Any], report: Report, name: str) -> None:
+    for value in values:
+        problem = convert.reward_problem(value)
+        if problem:
+            report.fail(f"{name}: {problem}")
+    numbers = [float(value) for value in values if type(value) in (int, float)]
+    counts = Counter(round(number, 6) for number in numbers)
+    report.data.setdefault("rewards", {})[name] = {str(key): count for key, count in counts.most_common(12)}
+    if len(numbers) > 1 and len(counts) == 1:
+        report.warn(f"{name}: all {len(numbers)} rewards are {numbers[0]}")
+
+
+def _filter(args: Namespace, groups: Sequence[Sequence[Sample]], report: Report) -> None:
+    if not args.dynamic_sampling_filter_path:
+        return
+    try:
+        keep = load_function(args.dynamic_sampling_filter_path)
+        kept = [getattr(answer := keep(args, list(group)), "keep", answer) for group in groups]
+    except Exception as error:
+        report.fail(f"--dynamic-sampling-filter-path {args.dynamic_sampling_filter_path}: {describe(error)}")
+        return
+    if any(not isinstance(answer, bool) for answer in kept):
+        report.fail("the dynamic sampling filter returned neither a bool nor a DynamicFilterOutput")
+    report.data["filter"] = {"kept": sum(map(bool, kept)), "dropped": len(kept) - sum(map(bool, kept))}
+
+
+def _normalise(args: Namespace, samples: Sequence[Sample], values: list[float], report: Report) -> None:
+    done: Sequence[Any]
+    if args.custom_reward_post_process_path:
+        try:
+            answer = load_function(args.custom_reward_post_process_path)(args, list(samples))
+        except Exception as error:
+            report.fail(f"--custom-reward-post-process-path: {describe(error)}")
+            return
+        done = list(answer[1] if isinstance(answer, tuple) else answer)
+    else:
+        done = convert.normalise(args, samples, values)
+    for text in convert.normalisation_problems(args, samples, values, done):
+        report.fail(text)
+    report.data["normalised"] = {
+        "estimator": args.advantage_estimator,
+        "zero_variance_groups": convert.zero_variance_groups(samples, values),
+    }
+
+
+def _evaluate(args: Namespace, rollout: Rollout, script: Script, state: GenerateState, report: Report) -> None:
+    if args.eval_interval is None or not args.eval_prompt_data:
+        return
+    words = args.eval_prompt_data
+    pairs = [("aime", words[0])] if len(words) == 1 else list(zip(words[::2], words[1::2], strict=False))
+    params = {**sampling_params(args), **_eval_params(args)}
+    for name, path in pairs:
+        try:
+            data = Dataset(
+                args,
+                path,
+                state.tokenizer,
+                max_prompt_len=args.eval_max_prompt_len or args.rollout_max_prompt_len,
+                input_key=args.eval_input_key or args.input_key,
+                label_key=args.eval_label_key or args.label_key,
+                metadata_key=args.metadata_key,
+                tool_key=args.eval_tool_key or args.tool_key,
+            )
+        except DataError as error:
+            report.fail(f"--eval-prompt-data {name}: {error}")
+            continue
+        groups = take_prompts(args, data.samples, 8, args.n_samples_per_eval_prompt)
+        _announce(args, script, groups)
+        groups = rollout.run(groups, params, evaluation=True)
+        samples = [sample for group in groups for sample in group]
+        report.data.setdefault("eval", {})[name] = {"rows": len(data.samples), "prompts": len(groups)}
+        if rollout.reward is not None:
+            _check_rewards(rollout.values(samples, args.eval_reward_key), report, f"eval {name}")
+
+
+def _eval_params(args: Namespace) -> dict[str, Any]:
+    """Evaluation's own sampling parameters; an unset one falls through to the rollout's."""
+    chosen = {
+        "temperature": args.eval_temperature,
+        "top_p": args.eval_top_p,
+        "top_k": args.eval_top_k,
+        "max_new_tokens": args.eval_max_response_len,
+    }
+    return {key: value for key, value in chosen.items() if value is not None}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
