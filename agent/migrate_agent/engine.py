@@ -65,7 +65,9 @@ class Engine(Protocol):
     ) -> tuple[CheckResult, ...]:
         """The given rungs over the staged tree."""
 
-    def smoke(self, draft: Draft, request: RunRequest, stage: Path, work: Path) -> CheckResult:
+    def smoke(
+        self, recipe: Recipe, draft: Draft, request: RunRequest, stage: Path, work: Path
+    ) -> tuple[CheckResult, ...]:
         """Rung 7, or why it was skipped."""
 
     def known_flags(self, request: RunRequest) -> frozenset[str]:

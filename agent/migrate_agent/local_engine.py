@@ -110,20 +110,17 @@ class LocalEngine:
     ) -> tuple[CheckResult, ...]:
         from migrate_tools.checks import LADDER, run_ladder
 
-        context = self._context(recipe, draft, frozen, stage, work)
+        work.mkdir(parents=True, exist_ok=True)
+        context = self._context(recipe, draft, frozen, request, stage, work)
         return run_ladder(context, only=[check for check in LADDER if check.rung in rungs])
 
-    def smoke(self, draft: Draft, request: RunRequest, stage: Path, work: Path) -> CheckResult:
-        from migrate_agent.commands.doctor import gpu_name
-
-        name = gpu_name()
+    def smoke(
+        self, recipe: Recipe, draft: Draft, request: RunRequest, stage: Path, work: Path
+    ) -> tuple[CheckResult, ...]:
         if request.smoke == "off":
-            why = "the GPU step was switched off"
-        elif name is None:
-            why = "there is no GPU on this machine, so no real training step was run"
-        else:
-            why = f"no training step was run on this {name}"
-        return CheckResult(name="gpu_smoke", rung=GPU_RUNG, status="skipped", summary=why)
+            why = "the GPU step was switched off (--smoke off)"
+            return (CheckResult(name="gpu_smoke", rung=GPU_RUNG, status="skipped", summary=why),)
+        return self.check(recipe, draft, {}, request, stage, work, frozenset({GPU_RUNG}))
 
     def known_flags(self, request: RunRequest) -> frozenset[str]:
         return frozenset(self._contract(request).names)
@@ -136,11 +133,11 @@ class LocalEngine:
 
         return redact(text)
 
-    def has_gpu(self) -> bool:
-        """Whether an NVIDIA GPU answers here."""
-        from migrate_agent.commands.doctor import gpu_name
+    def smoke_obstacle(self) -> str | None:
+        """Why no GPU step can run here; None when one can."""
+        from migrate_tools.rehearsal.gpu import obstacle
 
-        return gpu_name() is not None
+        return obstacle() or None
 
     def _contract(self, request: RunRequest) -> FlagContract:
         from migrate_tools.relax.contract import load_contract
@@ -148,7 +145,13 @@ class LocalEngine:
         return load_contract(request.relax_version)
 
     def _context(
-        self, recipe: Recipe, draft: Draft, frozen: Mapping[str, dict[str, Any]], stage: Path, work: Path
+        self,
+        recipe: Recipe,
+        draft: Draft,
+        frozen: Mapping[str, dict[str, Any]],
+        request: RunRequest,
+        stage: Path,
+        work: Path,
     ) -> CheckContext:
         from migrate_tools.checks import CheckContext
 
@@ -159,6 +162,7 @@ class LocalEngine:
             stage=stage,
             sandbox=self.sandbox,
             work=work,
+            relax_version=request.relax_version,
             cases={name: opened(name, meta, work) for name, meta in frozen.items()},
         )
 

@@ -37,6 +37,7 @@ class RunState(TypedDict, total=False):
     tried: list[str]
     """Signatures (check, evidence) that a rule has already been tried on."""
     smoke: str
+    """Digest of the results of rung 7."""
     verdict: str
     result: str
     """Digest of the finished migration report."""

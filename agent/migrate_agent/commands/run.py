@@ -58,10 +58,8 @@ def run(options: Options, *, resume: str | None, dry_run: bool, force: bool, as_
         request = folder.request()
     with progress() as say, folder.locked():
         engine = LocalEngine(say, request.sandbox)
-        if request.smoke == "required" and not engine.has_gpu():
-            raise MachineError(
-                "--smoke required, but there is no GPU here", "run it on a GPU machine or use --smoke auto"
-            )
+        if request.smoke == "required" and (obstacle := engine.smoke_obstacle()):
+            raise MachineError(f"--smoke required, but {obstacle}", "run it where there is one, or use --smoke auto")
         state = execute(folder, request, engine, say, resume=resume is not None)
         result = folder.get(state["result"])
         refused = state["verdict"] == "refused"

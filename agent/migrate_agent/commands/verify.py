@@ -88,7 +88,7 @@ def _climb(example_dir: Path, only: frozenset[int] | None, *, sandbox: str, rela
         draft = Draft(moved, found.example)
         checks = [
             *engine.check(kept, draft, frozen, request, stage, work, rungs=rungs),
-            engine.smoke(draft, request, stage, work),
+            *engine.smoke(kept, draft, request, stage, work),
         ]
     verdict = worst([checks_verdict(checks), *(launch_verdict(item) for item in moved)])
     if as_json:

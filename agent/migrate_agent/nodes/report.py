@@ -25,7 +25,7 @@ def report(state: RunState, context: Context) -> RunState:
     recipe, translations = context.recipe(state), context.translations(state)
     checks = context.checks(state)
     if "smoke" in state:
-        checks = (*checks, context.run.model(CheckResult, state["smoke"]))
+        checks = (*checks, *context.run.models(CheckResult, state["smoke"]))
     example = context.run.model(Example, state["example"]) if "example" in state else None
     facts = Facts(
         run_id=context.run.id,

@@ -12,9 +12,9 @@ from migrate_agent.state import RunState
 def smoke(state: RunState, context: Context) -> RunState:
     """Runs rung 7 on the best draft; the result says why when it was skipped."""
     draft = context.draft(state)
-    _, kept = movable(context.recipe(state), draft.translations)
+    recipe, kept = movable(context.recipe(state), draft.translations)
     stage_example(draft.example, context.run.stage)
-    result = context.engine.smoke(
-        Draft(kept, draft.example), context.request, context.run.stage, context.run.work / "smoke"
+    results = context.engine.smoke(
+        recipe, Draft(kept, draft.example), context.request, context.run.stage, context.run.work
     )
-    return {"smoke": context.run.put_model(result)}
+    return {"smoke": context.run.put_models(results)}

@@ -135,9 +135,11 @@ class ScriptedEngine:
             ),
         )
 
-    def smoke(self, draft: Draft, request: RunRequest, stage: Path, work: Path) -> CheckResult:
+    def smoke(
+        self, recipe: Recipe, draft: Draft, request: RunRequest, stage: Path, work: Path
+    ) -> tuple[CheckResult, ...]:
         self.calls.append("smoke")
-        return CheckResult(name="gpu_smoke", rung=7, status="skipped", summary="there is no GPU here")
+        return (CheckResult(name="gpu_smoke", rung=7, status="skipped", summary="there is no GPU here"),)
 
     def known_flags(self, request: RunRequest) -> frozenset[str]:
         return frozenset({"--lr"})
