@@ -173,6 +173,12 @@ def test_template_values_of_the_guide_are_not_defaults(make: Make) -> None:
     assert (values["--adam-beta2"], values["--weight-decay"]) == ("0.999", "0.01")
 
 
+def test_sapo_temperatures_are_those_that_verl_reads(make: Make) -> None:
+    item = make({LOSS: "sapo", ACTOR + "tau_neg": 1.1, ACTOR + "policy_loss.tau_pos": 2.0})
+    values = flag_values(item)
+    assert (values["--sapo-tau-pos"], values["--sapo-tau-neg"]) == ("1.0", "1.1")
+
+
 def test_a_reward_model_is_refused(make: Make) -> None:
     from migrate_tools.model import RewardSpec
 

@@ -48,6 +48,17 @@ def test_fork_with_whole_groups_can_be_on_policy(make: Make) -> None:
     assert sizes(item) == (256, 16, 4096, 1, 1)
 
 
+def test_old_verl_makes_one_update_of_a_batch_below_the_mini_batch(make: Make) -> None:
+    item = make({TRAIN: 8, MINI: 256}, version="0.1")
+    assert sizes(item) == (8, 8, 64, 1, 1)
+    assert any(note.code == "batch-mini-above-train" for note in item.notes)
+
+
+def test_the_fully_asynchronous_trainer_is_refused_by_name(make: Make) -> None:
+    item = make({TRAIN: 0}, module="verl.experimental.fully_async_policy.fully_async_main")
+    assert "fully asynchronous trainer" in item.refusals[0]
+
+
 def test_equal_sizes_make_both_policies_one(make: Make) -> None:
     changes = {TRAIN: 128}
     assert sizes(make(changes)) == sizes(make(changes, policy="faithful")) == (128, 8, 1024, 1, 1)

@@ -30,6 +30,7 @@ OPTIM = ACTOR + "optim."
         (8, False, False, {"actor": 4, "rollout": 4, "advantages": 0}),
         (4, True, True, {"actor": 1, "rollout": 1, "reference": 1, "actor_fwd": 1, "advantages": 0}),
         (2, False, False, {"actor": 1, "rollout": 1, "advantages": 0}),
+        (24, True, False, {"actor": 8, "rollout": 10, "reference": 6, "advantages": 0}),
         (3, True, True, {}),
         (1, False, False, {}),
     ],
@@ -52,6 +53,13 @@ def test_async_roles_follow_kl_and_policy(make: Make) -> None:
     fresh = make(KL)
     assert fresh.gpus is not None
     assert fresh.gpus.async_split == {"actor": 4, "rollout": 2, "reference": 2, "advantages": 0}
+
+
+def test_engines_that_do_not_divide_the_async_rollout_get_a_size_a_mode(make: Make) -> None:
+    item = make({**KL, ROLLOUT + "tensor_model_parallel_size": 4})
+    assert flag_values(item, "SYNC")["--rollout-num-gpus-per-engine"] == "4"
+    assert flag_values(item, "ASYNC")["--rollout-num-gpus-per-engine"] == "2"
+    assert item.async_refusal == ""
 
 
 def test_too_few_gpus_for_async(make: Make) -> None:

@@ -153,13 +153,14 @@ def _estimator_flags(draft: Draft) -> None:
             draft.say(key, "exact", flag, "discount of the advantage estimator")
         else:
             draft.say(key, "no_effect", (), f"{estimator} reads neither gamma nor lambda, in verl and in Relax")
-    for key, flag in ((ACTOR + "tau_pos", "--sapo-tau-pos"), (ACTOR + "tau_neg", "--sapo-tau-neg")):
+    for name, flag in (("tau_pos", "--sapo-tau-pos"), ("tau_neg", "--sapo-tau-neg")):
+        keys = ACTOR + name
         if estimator == "sapo":
             default = 1.0 if flag.endswith("pos") else 1.05
-            draft.flag(flag, number_text(facts.number(key, default=default)), "ALGO")
-            draft.say(key, "exact", flag, "temperature of the soft gate")
+            draft.flag(flag, number_text(facts.number(keys, default=default)), "ALGO")
+            draft.say(keys, "exact", flag, "temperature of the soft gate")
         else:
-            draft.say(key, "no_effect", (), "only read by the sapo loss")
+            draft.say(keys, "no_effect", (), "only read by the sapo loss")
 
 
 def _normalisation(draft: Draft) -> None:

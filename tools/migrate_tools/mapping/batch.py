@@ -7,7 +7,7 @@ their own count the mini batch in samples.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from migrate_tools.errors import RefusedInput
@@ -20,6 +20,8 @@ M_KEY = ACTOR + "ppo_mini_batch_size"
 N_KEY = ROLLOUT + "n"
 FORK_GROUP_KEYS = (ROLLOUT + "n_agent", "agent_grpo.n")
 """Group-size keys of forks that leave rollout.n at 1 and count the mini batch in samples."""
+CHECKED_SINCE = (0, 3)
+"""verl stops at a mini batch above the train batch since 0.3; before, it makes one update of the whole batch."""
 FILTER = "relax.engine.filters.dynamic_sampling_filters.check_reward_nonzero_std"
 Policy = Literal["on-policy", "faithful"]
 
@@ -56,6 +58,11 @@ def read_batch(facts: Facts) -> VerlBatch:
         RefusedInput: a size is missing or no number, or the sizes do not divide each other (numbers named).
     """
     prompts, mini = facts.integer(T_KEY), facts.integer(M_KEY)
+    if prompts == 0 and facts.launch.module.endswith("fully_async_main"):
+        raise RefusedInput(
+            f"{T_KEY}=0: verl's fully asynchronous trainer has no train batch, it streams rollout.total_rollout_steps",
+            "migrate the synchronous script of the recipe; its async mode is the near counterpart",
+        )
     if not prompts or not mini or prompts < 1 or mini < 1:
         raise RefusedInput(f"batch sizes are missing: {T_KEY}={prompts}, {M_KEY}={mini}", "set both in the script")
     group, key, unit = facts.integer(N_KEY, default=1) or 1, N_KEY, "prompts"
@@ -71,6 +78,8 @@ def read_batch(facts: Facts) -> VerlBatch:
         key,
         facts.integer(ACTOR + "ppo_epochs", default=1) or 1,
     )
+    if batch.mini_unit == "prompts" and mini > prompts and facts.version < CHECKED_SINCE:
+        return replace(batch, mini=prompts)
     if batch.mini_unit == "prompts" and mini > prompts:
         raise RefusedInput(
             f"{M_KEY}={mini} prompts is more than {T_KEY}={prompts} prompts; verl refuses this too",
@@ -103,6 +112,13 @@ def plan_batch(draft: Draft, policy: Policy) -> tuple[VerlBatch, BatchPlan]:
     draft.say(T_KEY, "derived", "--rollout-batch-size", f"prompts: {sizes}")
     draft.say(M_KEY, "derived", "--global-batch-size", f"samples: {sizes}")
     draft.say(batch.group_key, "exact", "--n-samples-per-prompt", "samples for each prompt")
+    written = facts.integer(M_KEY)
+    if batch.mini_unit == "prompts" and written != batch.mini:
+        text = (
+            f"{M_KEY}={written} is more than {T_KEY}={batch.prompts}: this old verl makes one update of the whole batch"
+        )
+        draft.say(M_KEY, "derived", "--global-batch-size", text)
+        draft.note("batch-mini-above-train", text, M_KEY)
     if batch.group_key != N_KEY:
         draft.say(N_KEY, "no_effect", (), f"the fork takes the group size from {batch.group_key}")
     _epochs(draft, batch)

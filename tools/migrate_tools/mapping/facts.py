@@ -51,8 +51,10 @@ class Facts:
 
     def _lookup(self, key: str) -> Any:
         if key in self.launch.config:
-            return self.launch.config[key]
-        return self.settings[key].value if key in self.settings else None
+            value = self.launch.config[key]
+        else:
+            value = self.settings[key].value if key in self.settings else None
+        return None if value == "???" else value
 
     def get(self, *keys: str, default: Any = None) -> Any:
         """The value in force: what the recipe sets under any spelling, else the first default that is not null."""

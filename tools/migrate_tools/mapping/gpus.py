@@ -50,8 +50,10 @@ def total_gpus(facts: Facts) -> tuple[int, int]:
     return nodes, per_node
 
 
-def split_async(total: int, reference: bool, actor_fwd: bool) -> dict[str, int]:
+def split_async(total: int, reference: bool, actor_fwd: bool, per_node: int = 8) -> dict[str, int]:
     """GPUs per role of the async mode; empty when there are too few.
+
+    An actor larger than a node takes whole nodes, as Relax counts its GPUs in nodes.
 
     >>> split_async(8, True, True)
     {'actor': 4, 'rollout': 2, 'reference': 1, 'actor_fwd': 1, 'advantages': 0}
@@ -67,6 +69,8 @@ def split_async(total: int, reference: bool, actor_fwd: bool) -> dict[str, int]:
     elif spare and actor_fwd:
         fwd += spare
     actor = max(1, total // 2) if total >= 8 else max(1, (total - ref - fwd + 1) // 2)
+    if actor > per_node:
+        actor -= actor % per_node
     rollout = total - actor - ref - fwd
     split = {"actor": actor, "rollout": rollout}
     if reference:
@@ -86,10 +90,11 @@ def plan_gpus(draft: Draft, batch: BatchPlan, model: Architecture | None, kl: bo
     nodes, per_node = total_gpus(facts)
     total = nodes * per_node
     draft.say((NODES, PER_NODE), "derived", "--resource", f"{nodes} x {per_node} = {total} GPUs")
-    sizes = _megatron_sizes(draft, total) if facts.megatron else _fsdp_sizes(draft, total, model)
-    engine = _engine(draft, total)
     actor_fwd = batch.rollout_batch_size * batch.n_samples_per_prompt != batch.global_batch_size
-    split = _async(draft, total, sizes, engine, kl, actor_fwd)
+    split = {} if draft.async_refusals else split_async(total, kl, actor_fwd, per_node)
+    sizes = _megatron_sizes(draft, total) if facts.megatron else _fsdp_sizes(draft, total, split, model)
+    engine = _engine(draft, total)
+    split = _check_async(draft, total, sizes, split, 2 + kl + actor_fwd)
     plan = GpuPlan(
         total=total,
         per_node=per_node,
@@ -103,7 +108,7 @@ def plan_gpus(draft: Draft, batch: BatchPlan, model: Architecture | None, kl: bo
     )
     draft.gpus = plan
     _parallel_flags(draft, sizes)
-    draft.flag("--rollout-num-gpus-per-engine", engine, "SGLANG", "gpus")
+    _engine_flags(draft, engine, split)
     if per_node != 8:
         draft.flag("--num-gpus-per-node", per_node, "PERF", "gpus")
     _mode_flags(draft, plan, batch)
@@ -149,7 +154,7 @@ def default_tensor(billions: float | None, limit: int, heads: int | None, groups
     return size
 
 
-def _fsdp_sizes(draft: Draft, total: int, model: Architecture | None) -> Sizes:
+def _fsdp_sizes(draft: Draft, total: int, split: dict[str, int], model: Architecture | None) -> Sizes:
     facts = draft.facts
     ulysses = facts.integer(*ULYSSES, default=1) or 1
     context = 1
@@ -168,7 +173,8 @@ def _fsdp_sizes(draft: Draft, total: int, model: Architecture | None) -> Sizes:
             "Relax's context parallelism needs the loss per token; memory layout only",
             "speed",
         )
-    room = max(1, (total // 2 if total >= 8 else total) // context)
+    actor = split.get("actor", 0)
+    room = max(1, (actor if actor > 1 else total) // context)
     billions = model.billions if model else None
     tensor = default_tensor(billions, room, model.heads if model else None, model.groups if model else None)
     draft.decide(
@@ -198,24 +204,34 @@ def _engine(draft: Draft, total: int) -> int:
     return smaller
 
 
-def _async(draft: Draft, total: int, sizes: Sizes, engine: int, kl: bool, actor_fwd: bool) -> dict[str, int]:
+def _check_async(draft: Draft, total: int, sizes: Sizes, split: dict[str, int], needed: int) -> dict[str, int]:
+    """The split when the actor's sizes fit into it; else nothing, and the reason is recorded."""
     if draft.async_refusals:
         return {}
-    split = split_async(total, kl, actor_fwd)
     if not split:
-        draft.async_refusals.append(
-            f"fully async needs at least {2 + kl + actor_fwd} GPUs for its roles, there are {total}"
-        )
+        draft.async_refusals.append(f"fully async needs at least {needed} GPUs for its roles, there are {total}")
     elif split["actor"] % sizes.model:
         draft.async_refusals.append(
             f"of {total} GPUs async leaves {split['actor']} to the actor, which tensor x pipeline x context parallel = "
             f"{sizes.model} does not divide"
         )
-    elif split["rollout"] % engine:
-        draft.async_refusals.append(
-            f"of {total} GPUs async leaves {split['rollout']} to the rollout, which engines of {engine} do not divide"
-        )
     return {} if draft.async_refusals else split
+
+
+def _engine_flags(draft: Draft, engine: int, split: dict[str, int]) -> None:
+    """One engine size for both modes where it divides the rollout GPUs of the async split, else one for each."""
+    name, rollout = "--rollout-num-gpus-per-engine", split.get("rollout", engine)
+    if rollout % engine == 0:
+        draft.flag(name, engine, "SGLANG", "gpus")
+        return
+    smaller = next(size for size in range(min(engine, rollout), 0, -1) if rollout % size == 0)
+    draft.flag(name, engine, "SYNC", "gpus")
+    draft.flag(name, smaller, "ASYNC", "gpus")
+    draft.decide(
+        "inference engines in async mode",
+        f"{smaller} GPUs each",
+        f"async leaves {rollout} GPUs to the rollout, which engines of {engine} do not divide: check the fit",
+    )
 
 
 def _parallel_flags(draft: Draft, sizes: Sizes) -> None:

@@ -42,7 +42,7 @@ def guide_differences(draft: Draft) -> tuple[Note, ...]:
         )
     if draft.has("--save-interval"):
         add("guide-save", "the guide leaves --save out; --save-interval does not work without it")
-    if "--rollout-num-gpus-per-engine" in {name for name, _ in draft.flags}:
+    if draft.has("--rollout-num-gpus-per-engine"):
         add(
             "guide-rollout-tp",
             "the guide maps rollout.tensor_model_parallel_size to --tensor-model-parallel-size, which "
