@@ -23,6 +23,7 @@ class ContractCheck:
     rung = 1
 
     def run(self, context: CheckContext) -> tuple[CheckResult, ...]:
+        recorded = {item.launch: _is_recorded(context, item) for item in context.translations}
         with finding(self.name, self.rung) as found:
             for item in context.example.files:
                 if item.path.endswith(".py"):
@@ -38,6 +39,7 @@ class ContractCheck:
                 used |= names
             found.evidence |= {
                 "relax": context.relax_version,
+                "argv": {launch: "recorded" if yes else "from the tables" for launch, yes in recorded.items()},
                 "flags": len(used),
                 "warnings": warnings,
                 "missing_in": {
@@ -48,6 +50,12 @@ class ContractCheck:
             }
             found.summary = f"{len(used)} flags, all known to Relax {context.relax_version}; no rule is broken"
         return (found.result(),)
+
+
+def _is_recorded(context: CheckContext, translation: Translation) -> bool:
+    """Runs the scripts (their time is the rehearsal's); whether the trainer was reached in every mode it has."""
+    modes = [mode for mode in MODES if mode == "sync" or not translation.async_refusal]
+    return all([context.rehearsed(translation, mode).argv is not None for mode in modes])
 
 
 def _flags(context: CheckContext, translation: Translation) -> tuple[list[str], list[str], set[str]]:

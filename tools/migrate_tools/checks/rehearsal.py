@@ -29,6 +29,7 @@ class RehearsalCheck:
                         _judge(run, translation, found)
                     if context.converted(translation).made_up:
                         found.evidence["rows"] = "made up from the data contract: the recipe has no files at hand"
+                found.seconds = max(found.seconds, run.seconds)
                 results.append(found.result())
         return tuple(results)
 

@@ -86,7 +86,7 @@ def rehearse(
             cwd="/work/relax",
             env={
                 **python_env(),
-                "PATH": "/work/bin:/opt/migrate:/usr/bin:/bin",
+                "PATH": "/work/bin:/usr/local/bin:/usr/bin:/bin",
                 "MODEL_DIR": "/work/models",
                 "DATA_DIR": "/data",
                 "SAVE_DIR": "/work/save",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from migrate_tools.model import Example
 from migrate_tools.rehearsal.models import model_names, model_script
+from migrate_tools.sandbox import PYTHON
 
 STANDIN = Path(__file__).with_name("standin")
 _STUBS = {
@@ -14,7 +15,8 @@ _STUBS = {
     'while [ $# -gt 0 ]; do\n    if [ "$1" = -- ]; then shift; exec "$@"; fi\n    shift\ndone\n',
     "pkill": "#!/bin/bash\n",
     "nvidia-smi": "#!/bin/bash\nexit 9\n",
-    "python": '#!/bin/bash\nexec python3 "$@"\n',
+    "python3": f'#!/bin/bash\nexec {PYTHON} "$@"\n',
+    "python": f'#!/bin/bash\nexec {PYTHON} "$@"\n',
 }
 """Commands that must be harmless, or absent, in a rehearsal."""
 
