@@ -62,7 +62,8 @@ def over_sampling_waste(line: Line) -> Iterator[str]:
 
 @rule("batch.single-sample", "4", "warning")
 def single_sample(line: Line) -> Iterator[str]:
-    if line.n_samples_per_prompt == 1 and line.advantage_estimator in ("grpo", "gspo", "sapo", "cispo", "m2po"):
+    grouped = line.advantage_estimator in ("grpo", "gspo", "sapo", "cispo", "m2po") and not line.offline
+    if line.n_samples_per_prompt == 1 and grouped:
         yield (
             f"--n-samples-per-prompt 1 with {line.advantage_estimator}: a group of one has zero advantage, "
             "and the division by its deviation is turned off"
