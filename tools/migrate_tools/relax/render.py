@@ -1,0 +1,138 @@
+"""Recipe + Translations + extracted rewards -> Example: every file, the same bytes for the same input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from migrate_tools import __version__
+from migrate_tools.errors import RefusedInput
+from migrate_tools.model import Example, ExampleFile, Launch, Recipe, Translation
+from migrate_tools.relax.example_readme import render_readme
+from migrate_tools.relax.process_script import render_process
+from migrate_tools.relax.reward_module import identifier, render_reward, reward_module_names
+from migrate_tools.relax.run_script import ScriptFacts, render_script, script_name
+from migrate_tools.verl.extract import Extracted
+
+__all__ = ["render_example", "reward_module_names"]
+
+
+def render_example(
+    recipe: Recipe,
+    translations: Sequence[Translation],
+    extracted: Mapping[str, Extracted | None],
+    *,
+    algo: str,
+    relax_version: str,
+) -> Example:
+    """All files of an example, relative to the Relax root.
+
+    Args:
+        extracted: launch name -> its reward; None or absent when it has no function to call.
+        relax_version: name of the flag contract, for the README.
+
+    Raises:
+        RefusedInput: there is no launch to write, or the launches cannot share one example.
+    """
+    if not translations:
+        raise RefusedInput(f"{recipe.name}: no launch is left to write", "see the reasons of each launch")
+    launches = {launch.name: launch for launch in recipe.launches}
+    rewards = reward_module_names(translations, extracted, launches)
+    configs = config_names(translations)
+    files = [_init(algo)]
+    files += _reward_files(translations, extracted, launches, rewards, configs)
+    files += _config_files(translations, configs)
+    described: set[str] = set()
+    for item in translations:
+        launch = launches[item.launch]
+        reward, config = rewards.get(item.launch, ""), configs.get(item.launch, "")
+        facts = ScriptFacts(launch, algo, reward, config, _origin(recipe, launch))
+        path = f"examples/{algo}/{script_name(item)}"
+        if path in described:
+            raise RefusedInput(f"two launches would be written to {path}", "give one of them with --launch")
+        described.add(path)
+        files.append(ExampleFile(path=path, text=render_script(item, facts), origin="rendered", executable=True))
+    try:
+        process = render_process(algo, [launches[item.launch].data for item in translations])
+    except ValueError as error:
+        raise RefusedInput(f"{recipe.name}: {error}", "migrate them one at a time with --launch") from error
+    files.append(ExampleFile(path=f"scripts/tools/process_{algo}.py", text=process, origin="rendered"))
+    listed = [(file.path, _purpose(file.path)) for file in files]
+    readme = render_readme(recipe, translations, extracted, listed, relax_version=relax_version)
+    files.append(ExampleFile(path=f"examples/{algo}/README.md", text=readme, origin="rendered"))
+    return Example(algo=algo, files=tuple(sorted(files, key=lambda file: file.path)))
+
+
+def config_names(translations: Sequence[Translation]) -> dict[str, str]:
+    """Launch name -> file name of its YAML configuration; launches without one are left out."""
+    names: dict[str, str] = {}
+    by_content: dict[str, str] = {}
+    for item in translations:
+        if not item.config_yaml:
+            continue
+        key = json.dumps(item.config_yaml, sort_keys=True, default=str)
+        if key not in by_content:
+            base = f"{item.algo}_config"
+            extra = identifier(item.variant or item.launch)
+            by_content[key] = f"{base}.yaml" if not by_content else f"{base}_{extra}.yaml"
+        names[item.launch] = by_content[key]
+    return names
+
+
+def _init(algo: str) -> ExampleFile:
+    text = f'"""{algo}, moved from verl by migrate-agent {__version__}."""\n'
+    return ExampleFile(path=f"examples/{algo}/__init__.py", text=text, origin="rendered")
+
+
+def _reward_files(
+    translations: Sequence[Translation],
+    extracted: Mapping[str, Extracted | None],
+    launches: Mapping[str, Launch],
+    names: Mapping[str, str],
+    configs: Mapping[str, str],
+) -> list[ExampleFile]:
+    files: dict[str, ExampleFile] = {}
+    for item in translations:
+        found, name = extracted.get(item.launch), names.get(item.launch)
+        if found is None or name is None or name in files:
+            continue
+        config = configs.get(item.launch, f"{item.algo}_config.yaml")
+        text = render_reward(launches[item.launch], found, algo=item.algo, config_name=config)
+        files[name] = ExampleFile(path=f"examples/{item.algo}/{name}.py", text=text, origin="extracted")
+    return list(files.values())
+
+
+def _config_files(translations: Sequence[Translation], names: Mapping[str, str]) -> list[ExampleFile]:
+    files: dict[str, ExampleFile] = {}
+    for item in translations:
+        name = names.get(item.launch)
+        if name is None or name in files:
+            continue
+        files[name] = ExampleFile(path=f"examples/{item.algo}/{name}", text=_yaml(item.config_yaml), origin="rendered")
+    return list(files.values())
+
+
+def _yaml(values: Mapping[str, Any]) -> str:
+    head = (
+        f"# Generated by migrate-agent {__version__}. Read through --custom-config-path: every key becomes an\n"
+        "# attribute of args, which is why all of them carry the name of this example.\n"
+    )
+    return head + str(yaml.safe_dump(dict(values), sort_keys=True, allow_unicode=True, default_flow_style=False))
+
+
+def _origin(recipe: Recipe, launch: Launch) -> str:
+    commit = f" at {recipe.commit[:12]}" if recipe.commit else ""
+    return f"{launch.script}{commit} (verl {launch.verl.version})"
+
+
+def _purpose(path: str) -> str:
+    name = path.rsplit("/", 1)[-1]
+    purposes = {"__init__.py": "makes the folder a package", "reward_": "the reward", "run_": "a run script"}
+    if name.startswith("process_"):
+        return "converts the data"
+    if name.endswith(".yaml"):
+        return "arguments of the scorer"
+    return next((what for start, what in purposes.items() if name.startswith(start)), "part of the example")
