@@ -52,6 +52,8 @@ class Graph:
     """Those of them that are used outside annotations."""
     aliased: set[Definition] = field(default_factory=set)
     crossing: set[Definition] = field(default_factory=set)
+    stars: set[str] = field(default_factory=set)
+    """Star imports that a needed name may come from."""
     unresolved: set[tuple[str, str]] = field(default_factory=set)
 
     def eager(self, root: Path) -> set[Path]:
@@ -179,7 +181,9 @@ class GraphBuilder:
 
     def _follow_global(self, module: PyModule, reference: Reference) -> None:
         if not reference.is_global:
-            if reference.name not in MODULE_NAMES:
+            if module.stars:
+                self.graph.stars.update(module.stars)
+            elif reference.name not in MODULE_NAMES:
                 self.graph.unresolved.add((module.shown, reference.name))
             return
         target = self.resolve(module, reference.name)
@@ -249,12 +253,14 @@ class GraphBuilder:
         return bool(self._pending)
 
     def _is_wanted_effect(self, module: PyModule, statement: TopStatement) -> bool:
-        if statement.binds or statement.is_import or is_docstring(statement.node) or is_main_guard(statement.node):
+        if statement.is_import or is_docstring(statement.node) or is_main_guard(statement.node):
+            return False
+        if statement.binds and not isinstance(statement.node, cst.For | cst.While | cst.With):
             return False
         if touches_path(statement.node):
             return False
         names = {reference.name for reference in statement.references}
-        own = {n for n in names if n in module.bindings and n not in module.imports}
+        own = {n for n in names if n in module.bindings and n not in module.imports} - statement.binds
         if any(not self._name_needed(module, name) for name in own):
             return False
         foreign = {n for n in names if n in module.imports}

@@ -197,6 +197,7 @@ class Flattener:
             future = sorted({*future, "annotations"})
             found["from typing import TYPE_CHECKING"] = True
         lines = [f"from __future__ import {name}" for name in future]
+        lines += sorted(self._graph.stars)
         lines += sorted(found, key=lambda text: (not found[text], text.split()[1], text))
         if typing_only:
             lines += ["", "if TYPE_CHECKING:", *(f"    {text}" for text in sorted(typing_only))]

@@ -22,6 +22,8 @@ class ModuleFinder:
     def shown(self, path: Path) -> str:
         """The path as reports print it: "verl/..." below the verl source, else relative to the project."""
         path = path.resolve()
+        if path.is_relative_to(self.verl_root / "verl"):
+            return path.relative_to(self.verl_root).as_posix()
         for root in (self.project_root, self.verl_root):
             if path.is_relative_to(root):
                 return path.relative_to(root).as_posix()

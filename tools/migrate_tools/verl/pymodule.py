@@ -179,6 +179,14 @@ class PyModule:
         """Where a top-level name is written to or declared `global`."""
         self.shared_aliases: set[tuple[int, str]] = set()
         """(id of an import statement, local name) below module level where the name has other bindings too."""
+        self.stars = [
+            self.tree.code_for_node(part)
+            for statement in self.statements
+            if isinstance(statement.node, cst.SimpleStatementLine)
+            for part in statement.node.body
+            if isinstance(part, cst.ImportFrom) and isinstance(part.names, cst.ImportStar)
+        ]
+        """Star imports of other people's packages."""
         self._read_scopes(wrapper)
         self.bindings: dict[str, list[int]] = {}
         for statement in self.statements:

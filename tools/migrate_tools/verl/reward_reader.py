@@ -240,9 +240,8 @@ class _Reader:
 
     def _shown(self, path: Path) -> str:
         path = path.resolve()
-        for root in (self.project_root, self.verl_root):
-            if path.is_relative_to(root):
-                return path.relative_to(root).as_posix()
+        if path.is_relative_to(self.project_root) or path.is_relative_to(self.verl_root):
+            return ModuleFinder(self.project_root, self.verl_root).shown(path)
         return str(path)
 
     def _entry_file(self) -> Path | None:
