@@ -422,3 +422,45 @@ def test_config_json_of_a_local_model(tmp_path: Path) -> None:
     assert {"--kv-channels 32", "--qk-layernorm", "--rotary-base 1000000"} <= set(args)
     assert "--add-qkv-bias" not in args
     assert read_config(tmp_path / "absent") is None
+
+
+@pytest.mark.parametrize("path", ["/data/Qwen_Qwen2.5-1.5B-Instruct", "models--Qwen--Qwen2.5-1.5B-Instruct"])
+def test_names_with_an_organisation_in_front(path: str) -> None:
+    found = find_architecture(path)
+    assert found is not None
+    assert (found.layers, found.hidden) == (28, 1536)
+
+
+def test_a_folder_called_huggingface_gets_a_telling_name(make: Make) -> None:
+    item = make({"actor_rollout_ref.model.path": "$HOME/sft/global_step_140/huggingface"})
+    assert item.model_dir_name == "global_step_140-huggingface"
+
+
+def test_a_whole_mapping_is_as_good_as_its_worst_leaf(make: Make) -> None:
+    key = "actor_rollout_ref.model.override_config"
+    item = make({key: {"attention_dropout": 0.0, "rope_theta": 5}})
+    assert outcome(item, key) == ("approximate", "training")
+    assert outcome(make({"data.foo": {"a": 1}}), "data.foo")[0] == "unknown"
+
+
+def test_the_table_shows_the_gpus_of_both_modes(make: Make) -> None:
+    row = next(row for row in make(KL, policy="faithful").effective if row.name == "GPUs")
+    assert row.same
+    assert (
+        row.relax == "8 (actor 8, rollout 8, shared); async actor 4, rollout 2, reference 1, actor_fwd 1, advantages 0"
+    )
+
+
+def test_every_row_that_differs_says_why(make: Make) -> None:
+    changes: list[dict[str, Any]] = [
+        {},
+        KL,
+        {"algorithm.adv_estimator": "gae", ROLLOUT + "n": 1},
+        {"algorithm.adv_estimator": "rloo", "algorithm.use_kl_in_reward": True},
+        {"algorithm.rollout_correction.rollout_is": "sequence"},
+        {ACTOR + "optim.lr_scheduler_type": "polynomial", "data.truncation": "left", "trainer.test_freq": 5},
+        {ACTOR + "loss_agg_mode": "seq-mean-token-sum", ACTOR + "ppo_epochs": 4},
+    ]
+    for change in changes:
+        for row in make(change).effective:
+            assert row.same or (row.why and not row.why.startswith("see")), (change, row)

@@ -13,7 +13,7 @@ from typing import Any
 from migrate_tools.mapping import optimizer, rollout
 from migrate_tools.mapping.batch import VerlBatch, read_batch
 from migrate_tools.mapping.draft import Draft
-from migrate_tools.mapping.effective_text import Side, relax_side, verl_side
+from migrate_tools.mapping.effective_text import Side, relax_side, roles_text, verl_side
 from migrate_tools.model import EffectRow, Flag
 
 __all__ = ["argv_of", "effective_rows"]
@@ -36,7 +36,10 @@ def effective_rows(draft: Draft, flags: Sequence[Flag]) -> tuple[EffectRow, ...]
     batch = read_batch(draft.facts)
     values = draft.contract.parse(argv_of(flags)).values
     left = verl_side(draft.facts, batch)
-    right = relax_side(values, batch, draft.facts)
+    right = relax_side(values, draft.facts)
+    if any(flag.group == "ASYNC" for flag in flags):
+        split = draft.contract.parse(argv_of(flags, "ASYNC")).values
+        right["GPUs"] = right["GPUs"]._replace(text=f"{right['GPUs'].text}; async {roles_text(split)}")
     return tuple(_row(draft, batch, values, name, left[name], right[name]) for name in left)
 
 

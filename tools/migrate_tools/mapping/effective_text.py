@@ -54,6 +54,7 @@ def verl_side(facts: Facts, batch: VerlBatch) -> dict[str, Side]:
         "dual clip": Side(dual, "none" if dual is None else str(dual)),
         "loss aggregation": _plain(loss.aggregation(facts)),
         "entropy bonus": _plain(_number(facts.number(ACTOR + "entropy_coeff"))),
+        "old log-probs": _plain("of the engine" if facts.flag(loss.IS + "bypass_mode") else "recomputed"),
         "importance weights": _verl_is(facts),
         "learning rate": _plain(_number(facts.number(optimizer.OPTIM + "lr", default=1e-6))),
         "learning-rate schedule": _verl_schedule(facts, batch),
@@ -72,7 +73,7 @@ def verl_side(facts: Facts, batch: VerlBatch) -> dict[str, Side]:
     }
 
 
-def relax_side(values: Mapping[str, Any], batch: VerlBatch, facts: Facts) -> dict[str, Side]:
+def relax_side(values: Mapping[str, Any], facts: Facts) -> dict[str, Side]:
     """Relax's cells, from the parsed flags by Relax's rules; `facts` gives the row count of the data only."""
     prompts, group = int(values["rollout_batch_size"]), int(values["n_samples_per_prompt"])
     update = int(values["global_batch_size"])
@@ -94,6 +95,7 @@ def relax_side(values: Mapping[str, Any], batch: VerlBatch, facts: Facts) -> dic
         "dual clip": Side(None, "none (parsed, not applied)" if values.get("eps_clip_c") else "none"),
         "loss aggregation": _plain("token-mean" if values.get("calculate_per_token_loss") else "seq-mean-token-mean"),
         "entropy bonus": _plain(_number(values["entropy_coef"])),
+        "old log-probs": _plain("of the engine" if values.get("use_rollout_logprobs") else "recomputed"),
         "importance weights": _relax_is(values),
         "learning rate": _plain(_number(values["lr"])),
         "learning-rate schedule": _relax_schedule(values),
@@ -293,9 +295,14 @@ def _verl_precision(facts: Facts) -> Side:
     return Side(short, short)
 
 
+def roles_text(values: Mapping[str, Any]) -> str:
+    """GPUs of each role of one mode, in the order of --resource."""
+    roles = values.get("resource")
+    return ", ".join(f"{role} {pair[1]}" for role, pair in roles.items()) if isinstance(roles, dict) else ""
+
+
 def _relax_gpus(values: Mapping[str, Any]) -> Side:
-    roles = values.get("resource") or {}
-    counts = {role: pair[1] for role, pair in roles.items()} if isinstance(roles, dict) else {}
-    shared = max(counts.values(), default=0) if values.get("colocate") else sum(counts.values())
-    text = ", ".join(f"{role} {count}" for role, count in counts.items())
-    return Side(shared, f"{shared} ({text}, shared)" if values.get("colocate") else f"{shared} ({text})")
+    roles = values.get("resource")
+    counts = [pair[1] for pair in roles.values()] if isinstance(roles, dict) else []
+    total = max(counts, default=0) if values.get("colocate") else sum(counts)
+    return Side(total, f"{total} ({roles_text(values)}{', shared' if values.get('colocate') else ''})")

@@ -54,6 +54,11 @@ def guide_differences(draft: Draft) -> tuple[Note, ...]:
             "the guide's template has --eps-clip-high 0.28, --use-tis, --kl-loss-coef 0.001 and "
             "--adam-beta2 0.98; these change training, so the recipe's or verl's own values are written",
         )
+    if draft.has("--ref-actor-config"):
+        add(
+            "guide-ref-tokens",
+            "the guide caps tokens inside --ref-actor-config; newer Relax takes --log-probs-max-tokens-per-gpu instead",
+        )
     if draft.async_refusals:
         add(
             "guide-async", f"the guide has both modes in every script; async is refused here: {draft.async_refusals[0]}"

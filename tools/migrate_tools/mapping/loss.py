@@ -57,6 +57,8 @@ def _clipping(draft: Draft) -> None:
         f"dual clip at {dual}: Relax parses --eps-clip-c but its policy loss does not apply it; it only acts on "
         "negative advantages whose ratio passes that bound"
     )
+    if draft.batch is not None and draft.batch.updates_per_rollout == 1:
+        text += "; with one update a rollout the ratio stays at 1 in sync mode, so no clip acts there"
     draft.say(DUAL, "approximate", "--eps-clip-c", text, "training")
     draft.note("dual-clip", text)
 

@@ -37,7 +37,10 @@ class ModelChoice:
 
 
 def _name(text: str) -> str:
-    last = text.rstrip("/").rsplit("/", 1)[-1]
+    parts = [part for part in text.split("/") if part]
+    last = parts[-1] if parts else ""
+    if last.lower() in ("huggingface", "hf", "actor", "model", "checkpoint") and len(parts) > 1:
+        last = f"{parts[-2]}-{last}"
     return re.sub(r"[^A-Za-z0-9._-]+", "", last) or "model"
 
 

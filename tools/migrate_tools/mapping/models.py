@@ -69,6 +69,12 @@ def simple(name: str) -> str:
     return re.sub(r"[-_.\s]+", "", name.rstrip("/").rsplit("/", 1)[-1].lower())
 
 
+def spellings(name: str) -> set[str]:
+    """Forms a model name may take on disk: as it is, and without an organisation in front ("Qwen_Qwen2.5-3B")."""
+    last = name.rstrip("/").rsplit("/", 1)[-1]
+    return {simple(last), simple(last.split("--")[-1]), simple(last.split("_", 1)[-1])}
+
+
 @cache
 def load_models() -> Models:
     """The shipped model facts."""
@@ -78,8 +84,9 @@ def load_models() -> Models:
 
 def find_script(name: str) -> str:
     """The Relax model script for a model name, or empty."""
+    names = spellings(name)
     for item in load_models().scripts:
-        if simple(name) in (simple(model) for model in item.models):
+        if names & {simple(model) for model in item.models}:
             return item.script
     return ""
 
@@ -89,7 +96,7 @@ def find_architecture(name: str) -> Architecture | None:
     models = load_models()
     by_name = {simple(key): value for key, value in models.architectures.items()}
     by_name |= {simple(key): models.architectures[target] for key, target in models.aliases.items()}
-    return by_name.get(simple(name))
+    return next((by_name[spelling] for spelling in spellings(name) if spelling in by_name), None)
 
 
 def read_config(folder: Path) -> Architecture | None:

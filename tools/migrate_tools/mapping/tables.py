@@ -21,6 +21,10 @@ Unit = Literal["prompts", "samples", "tokens", "sequences", "steps", "epochs", "
 NUMBER_UNITS = frozenset({"prompts", "samples", "tokens", "sequences", "steps", "epochs", "ratio", "gpus"})
 
 
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's safe loader where it is built in: ten times as fast."""
+
+
 class TableError(MigrateError):
     """A mapping table is wrong; the message names file and row."""
 
@@ -101,7 +105,7 @@ class Tables:
 
 def _read(path: Path) -> list[Row]:
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
     except yaml.YAMLError as error:
         raise TableError(f"{path.name}: not YAML: {error}", "correct the table") from None
     items = data.get("rows") if isinstance(data, dict) else None

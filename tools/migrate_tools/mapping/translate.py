@@ -25,7 +25,7 @@ from migrate_tools.mapping.rollout import place_rollout
 from migrate_tools.mapping.schedule import place_checkpoints, place_schedule
 from migrate_tools.mapping.tables import Row, Tables, load_tables
 from migrate_tools.mapping.transforms import TRANSFORMS, Omit
-from migrate_tools.model import Launch, Recipe, Setting, Translated, Translation, Verdict
+from migrate_tools.model import Launch, Recipe, Setting, Status, Translated, Translation, Verdict
 from migrate_tools.relax.contract import FlagContract
 
 GROUPS = ("CKPT", "ROLLOUT", "EVAL", "PERF", "ALGO", "OPTIMIZER", "SGLANG", "LOG", "MISC", "SYNC", "ASYNC")
@@ -158,9 +158,33 @@ def _settle(draft: Draft, tables: Tables, setting: Setting) -> Translated:
     if outcome is not None:
         return Translated(**base, status=outcome.status, relax=outcome.relax, reason=outcome.reason, risk=outcome.risk)
     if row is None:
-        return Translated(**base, status="unknown", reason="in no mapping table", risk="training")
+        return _settle_mapping(tables, setting) or Translated(
+            **base, status="unknown", reason="in no mapping table", risk="training"
+        )
     status, reason, risk = row.judge(setting.value)
     return Translated(**base, status=status, relax=_made(draft, row), reason=reason, risk=risk)
+
+
+_ORDER: tuple[Status, ...] = ("exact", "automatic", "no_effect", "approximate", "unsupported")
+
+
+def _settle_mapping(tables: Tables, setting: Setting) -> Translated | None:
+    """A whole mapping given as one value: known when each of its leaves is, as good as its worst."""
+    leaves = _leaves(setting.key, setting.value) if isinstance(setting.value, dict) else []
+    found = [(tables.lookup(key), value) for key, value in leaves]
+    if not found or any(row is None or row.combiner or row.transform for row, _ in found):
+        return None
+    judged = [(*row.judge(value), row.id) for row, value in found if row is not None]
+    status, reason, risk, row_id = max(judged, key=lambda item: _ORDER.index(item[0]))
+    return Translated(
+        key=setting.key, value=setting.value, source=setting.source, status=status, reason=reason, risk=risk, row=row_id
+    )
+
+
+def _leaves(key: str, value: object) -> list[tuple[str, object]]:
+    if not isinstance(value, dict) or not value:
+        return [(key, value)]
+    return [leaf for name, inner in value.items() for leaf in _leaves(f"{key}.{name}", inner)]
 
 
 def _made(draft: Draft, row: Row) -> tuple[str, ...]:
