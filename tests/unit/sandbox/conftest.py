@@ -8,7 +8,6 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-
 from migrate_tools.errors import MachineError
 from migrate_tools.sandbox import Sandbox, open_sandbox
 

@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox
 
 FORKS = """

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-
 from migrate_tools.errors import MachineError, UsageError
 from migrate_tools.sandbox import (
     PYTHON,
@@ -187,7 +186,7 @@ def test_nothing_is_left_when_we_are_killed(box: Sandbox, marker) -> None:
     if box.name == "docker":
         from migrate_tools.sandbox import docker_engine
 
-        assert docker_engine.remove_strays() == 1
+        assert docker_engine.remove_strays() >= 1
     assert marker.gone()
 
 

@@ -82,9 +82,8 @@ class Docker:
             container.start()
             deadline = time.monotonic() + job.limits.seconds
             done = attached.carry(job.stdin, deadline) and _ended(container, deadline)
-            if not done:
-                container.kill()
-                attached.carry(b"", time.monotonic() + 2)
+        if not done:  # with the stream closed: the engine ends no container whose output nobody takes
+            _kill(container)
         container.reload()
         state = container.attrs["State"]
         code = int(state["ExitCode"]) if done else None
@@ -164,6 +163,16 @@ def _ended(container: Any, deadline: float) -> bool:
     except (ReadTimeout, NoConnection):
         return False
     return True
+
+
+def _kill(container: Any) -> None:
+    from docker.errors import APIError
+
+    try:
+        container.kill()
+    except APIError as error:
+        if error.status_code != 409:  # it ended by itself just now
+            raise
 
 
 def _owner(pid: int) -> str:
