@@ -184,11 +184,15 @@ def convert_data(
     destination: Annotated[Path, typer.Argument(help="File or folder to write.", show_default=False)],
     prompt_key: Annotated[str, typer.Option(help="Column with the prompt.")] = "prompt",
     reward_fn_key: Annotated[str, typer.Option(help="Column that names the data source.")] = "data_source",
+    image_key: Annotated[list[str] | None, typer.Option(help="Column with images; repeatable.")] = None,
 ) -> int:
     """Convert verl parquet data to the columns that Relax reads."""
     from migrate_agent.commands import data as command
 
-    return command.convert_data(source, destination, prompt_key=prompt_key, reward_fn_key=reward_fn_key)
+    keys = tuple(image_key or ())
+    return command.convert_data(
+        source, destination, prompt_key=prompt_key, reward_fn_key=reward_fn_key, image_keys=keys
+    )
 
 
 @app.command()

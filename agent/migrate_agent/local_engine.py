@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from migrate_tools.errors import UsageError
+from migrate_tools.errors import MachineError, UsageError
 from migrate_tools.model import CheckResult, Example, Launch, Recipe, Translation
 
 from migrate_agent.engine import CPU_RUNGS, Draft, Progress
@@ -24,20 +24,32 @@ if TYPE_CHECKING:
 class LocalEngine:
     """Reads, translates, writes and checks on this machine."""
 
-    def __init__(self, progress: Progress, kind: str = "auto") -> None:
+    def __init__(self, progress: Progress, kind: Literal["auto", "docker", "bubblewrap"] = "auto") -> None:
         self._progress = progress
         self._kind = kind
 
     @cached_property
     def sandbox(self) -> Sandbox:
-        """The sandbox of this run, opened when first needed.
+        """The sandbox of this run, opened when first needed; a NoSandbox where none works.
 
         Raises:
-            MachineError: no provider works here.
+            MachineError: the provider that was asked for does not work here.
         """
         from migrate_tools.sandbox import open_sandbox
 
-        return open_sandbox(self._kind)  # type: ignore[arg-type]
+        from migrate_agent.no_sandbox import NoSandbox
+
+        try:
+            return open_sandbox(self._kind)
+        except MachineError as error:
+            if self._kind != "auto":
+                raise
+            return NoSandbox(error)
+
+    def no_sandbox(self) -> MachineError | None:
+        """Why nothing foreign can be run; None when it can."""
+        why = getattr(self.sandbox, "why", None)
+        return why if isinstance(why, MachineError) else None
 
     def read(self, request: RunRequest) -> Recipe:
         from migrate_tools.verl.reader import read_recipe
@@ -110,8 +122,13 @@ class LocalEngine:
     ) -> tuple[CheckResult, ...]:
         from migrate_tools.checks import LADDER, run_ladder
 
+        from migrate_agent.no_sandbox import WITHOUT_EXECUTION, NoSandbox
+
         work.mkdir(parents=True, exist_ok=True)
         context = self._context(recipe, draft, frozen, request, stage, work)
+        if isinstance(self.sandbox, NoSandbox):
+            done = run_ladder(context, only=[check for check in LADDER if check.rung in WITHOUT_EXECUTION & rungs])
+            return (*done, *self.sandbox.unchecked(rungs))
         return run_ladder(context, only=[check for check in LADDER if check.rung in rungs])
 
     def smoke(

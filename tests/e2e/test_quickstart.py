@@ -47,6 +47,7 @@ def test_quickstart_files_are_those_that_the_report_lists(migrate: Migrate) -> N
     assert listed.items() <= written.items()
     assert set(written) - set(listed) == {
         "examples/quickstart/migration/MIGRATION.md",
+        "examples/quickstart/migration/files.json",
         "examples/quickstart/migration/migration.json",
     }
     assert {"examples/quickstart/reward_quickstart.py", "scripts/tools/process_quickstart.py"} <= set(listed)
@@ -136,5 +137,8 @@ def test_a_killed_run_resumes_to_the_same_files(tmp_path: Path) -> None:
     again = [sys.executable, "-m", "migrate_agent.cli", "run", "--resume", run, "--json"]
     done = subprocess.run(again, env=environment, check=True, capture_output=True, text=True)
     assert json.loads(done.stdout)["run_id"] == run
-    changed = {name for name, digest in digests(tmp_path / "out").items() if expected[name] != digest}
-    assert changed <= {"examples/quickstart/migration/migration.json"}
+    measured = {"migration.json", "MIGRATION.md", "files.json"}
+    changed = {
+        name.rpartition("/")[2] for name, digest in digests(tmp_path / "out").items() if expected[name] != digest
+    }
+    assert changed <= measured

@@ -83,7 +83,7 @@ def test_r05_every_kind_of_async_reward_is_awaited(migrate: Migrate, launch: str
 
 
 def test_r06_a_reward_that_hangs_is_bounded(migrate: Migrate) -> None:
-    outcome = migrate("r06_hanging", "", "--parity-cases", "60")
+    outcome = migrate("r06_hanging")
     assert outcome.document["verdict"] in {"rehearsed", "partial"}
     assert "timeout" in outcome.text("reward_r06_hanging.py").lower()
     assert outcome.document["parity"]["mismatches"] == 0

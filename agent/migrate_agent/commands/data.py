@@ -1,1 +1,37 @@
 """`migrate-agent convert-data`: the parquet converter alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from migrate_tools.errors import RefusedInput, UsageError
+
+from migrate_agent.console import progress
+
+
+def convert_data(
+    source: Path, destination: Path, *, prompt_key: str, reward_fn_key: str, image_keys: tuple[str, ...] = ()
+) -> int:
+    """Converts a file into a file, or a folder into a folder with the same names below it.
+
+    Raises:
+        UsageError: source and destination do not go together.
+        RefusedInput: a file is not verl data.
+    """
+    from migrate_tools.data.convert import ConvertError, ConvertPlan, convert_pairs, convert_tree
+
+    if not source.exists():
+        raise UsageError(f"{source} does not exist", "give a verl parquet file or a folder with such files")
+    plan = ConvertPlan(prompt_key, reward_fn_key, image_keys)
+    is_one = source.is_file() and destination.suffix == ".parquet"
+    try:
+        with progress() as say:
+            if is_one:
+                done = convert_pairs(plan, [(source, destination)], resume=False, progress=say)
+            else:
+                done = convert_tree(plan, [source], destination, progress=say)
+    except ConvertError as error:
+        raise RefusedInput(str(error)) from error
+    for item in done:
+        print(f"{item.target}: {item.rows} rows")
+    return 0

@@ -71,6 +71,8 @@ def run(options: Options, *, resume: str | None, dry_run: bool, force: bool, as_
     if refused:
         for reason in document["reasons"]:
             print(f"migrate-agent: refused: {reason}", file=sys.stderr)
+    if why := engine.no_sandbox():
+        raise MachineError(f"nothing of the recipe could be run: {why.message}", why.hint)
     return EXIT_CODES[document["verdict"]]
 
 
@@ -162,30 +164,29 @@ def install(folder: RunFolder, state: RunState, request: RunRequest, result: Map
 def with_report(example: Example, result: Mapping[str, str], destination: Path) -> Example:
     """The example together with its report files.
 
-    An installed migration.json that differs only in measured seconds is kept, so that running again gives the
-    same bytes.
+    The report that an equal run left is kept: its evidence differs only in what was measured (seconds, and how many
+    seeded faults there was time for), and running again gives the same bytes.
     """
-    base = f"examples/{example.algo}/migration"
-    known = destination / base / "migration.json"
-    text = result["json"]
-    if known.is_file():
-        before = known.read_text("utf-8", errors="replace")
-        text = before if without_seconds(before) == without_seconds(text) else text
-    files = (
-        ExampleFile(path=f"{base}/migration.json", text=text, origin="rendered"),
-        ExampleFile(path=f"{base}/MIGRATION.md", text=result["page"], origin="rendered"),
+    base = destination / "examples" / example.algo / "migration"
+    texts = {"migration.json": result["json"], "MIGRATION.md": result["page"]}
+    before = {name: (base / name).read_text("utf-8") for name in texts if (base / name).is_file()}
+    if len(before) == len(texts) and unmeasured(before["migration.json"]) == unmeasured(texts["migration.json"]):
+        texts = before
+    files = tuple(
+        ExampleFile(path=f"examples/{example.algo}/migration/{name}", text=text, origin="rendered")
+        for name, text in texts.items()
     )
     return example.model_copy(update={"files": (*example.files, *files)})
 
 
-def without_seconds(text: str) -> Any:
-    """A migration.json without its measured times; None when it cannot be read."""
+def unmeasured(text: str) -> Any:
+    """A migration.json without what was measured in its checks; the text itself when it cannot be read."""
     try:
         document = json.loads(text)
-        for check in document["checks"]:
-            check["seconds"] = 0.0
+        document["checks"] = [(check["name"], check["rung"], check["status"]) for check in document["checks"]]
+        del document["parity"]
     except (ValueError, KeyError, TypeError):
-        return None
+        return text
     return document
 
 

@@ -101,14 +101,14 @@ def parity_info(checks: Iterable[CheckResult]) -> ParityInfo | None:
     ran = [item for item in checks if item.rung == PARITY_RUNG and "cases" in item.evidence]
     if not ran:
         return None
-    coverage = [item.evidence["branch_coverage"] for item in ran if item.evidence.get("branch_coverage") is not None]
-    mutants = [item.evidence["mutants"] for item in ran if item.evidence.get("mutants")]
+    covered = [item.evidence["line_coverage"] for item in ran if item.evidence.get("line_coverage", {}).get("lines")]
+    power = [item.evidence["power"] for item in ran if item.evidence.get("power", {}).get("seeded")]
     return ParityInfo(
-        cases=sum(_count(item.evidence["cases"]) for item in ran),
-        mismatches=sum(_count(item.evidence.get("mismatches", 0)) for item in ran),
-        branch_coverage=min(coverage) if coverage else None,
-        mutants=Mutants(killed=sum(m["killed"] for m in mutants), total=sum(m["total"] for m in mutants))
-        if mutants
+        cases=sum(item.evidence["cases"] for item in ran),
+        mismatches=sum(item.evidence.get("mismatches", 0) for item in ran),
+        line_coverage=round(min(item["hit"] / item["lines"] for item in covered), 4) if covered else None,
+        mutants=Mutants(killed=sum(item["caught"] for item in power), total=sum(item["seeded"] for item in power))
+        if power
         else None,
     )
 
@@ -178,12 +178,6 @@ def _file(path: str, text: str, origin: str) -> FileInfo:
     return FileInfo.model_validate(
         {"path": path, "origin": origin, "sha256": hashlib.sha256(text.encode("utf-8")).hexdigest()}
     )
-
-
-def _count(value: object) -> int:
-    if isinstance(value, bool | int | float):
-        return int(value)
-    return len(value) if isinstance(value, list | tuple | dict) else 0
 
 
 def _unique(notes: Iterable[Note]) -> tuple[Note, ...]:

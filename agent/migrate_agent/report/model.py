@@ -121,6 +121,9 @@ class ParityInfo(Frozen):
     cases: int
     mismatches: int
     branch_coverage: float | None = None
+    """Not measured by this version."""
+    line_coverage: float | None = None
+    """Share of the old scorer's lines that the cases reach, of the worst launch."""
     mutants: Mutants | None = None
 
 

@@ -10,6 +10,7 @@ from agent_fakes import ScriptedEngine, launch_value, recipe_value
 from migrate_agent.graph import run_graph
 from migrate_agent.nodes import Context
 from migrate_agent.report.build import parity_info
+from migrate_agent.report.model import Mutants
 from migrate_agent.report.schema import current_schema, published_schema, validate
 from migrate_agent.request import RunRequest
 from migrate_agent.runs import new_run
@@ -41,7 +42,13 @@ def test_document_has_the_facts(request_value: RunRequest) -> None:
     document, page = report_of(request_value, engine)
     assert document["verdict"] == "partial"
     assert document["reasons"][0].startswith("run_a: trainer.foo is unknown (run_a.sh:5)")  # type: ignore[index]
-    assert document["parity"] == {"cases": 3, "mismatches": 0, "branch_coverage": None, "mutants": None}
+    assert document["parity"] == {
+        "cases": 3,
+        "mismatches": 0,
+        "branch_coverage": None,
+        "line_coverage": None,
+        "mutants": None,
+    }
     assert document["llm"]["used"] is False  # type: ignore[index]
     assert [item["path"] for item in document["files"]] == [  # type: ignore[union-attr]
         "examples/toy/reward_toy.py",
@@ -80,15 +87,19 @@ def test_secrets_reach_neither_report_nor_files(request_value: RunRequest) -> No
 
 
 def test_parity_figures_are_summed_and_coverage_is_the_worst() -> None:
+    evidence = {"cases": 10, "mismatches": 0, "line_coverage": {"hit": 9, "lines": 10}}
+    power = {"seeded": 6, "caught": 5}
     checks = [
+        CheckResult(name="parity:a", rung=3, status="passed", evidence={**evidence, "power": power}),
         CheckResult(
-            name="parity", rung=3, status="passed", evidence={"cases": 10, "mismatches": [], "branch_coverage": 0.9}
-        ),
-        CheckResult(
-            name="parity", rung=3, status="failed", evidence={"cases": 5, "mismatches": [1, 2], "branch_coverage": 0.4}
+            name="parity:b",
+            rung=3,
+            status="failed",
+            evidence={"cases": 5, "mismatches": 2, "line_coverage": {"hit": 4, "lines": 10}, "power": power},
         ),
     ]
     found = parity_info(checks)
     assert found is not None
-    assert (found.cases, found.mismatches, found.branch_coverage) == (15, 2, 0.4)
+    assert (found.cases, found.mismatches, found.line_coverage) == (15, 2, 0.4)
+    assert found.mutants == Mutants(killed=10, total=12)
     assert parity_info([CheckResult(name="syntax", rung=0, status="passed")]) is None
