@@ -464,3 +464,18 @@ def test_every_row_that_differs_says_why(make: Make) -> None:
     for change in changes:
         for row in make(change).effective:
             assert row.same or (row.why and not row.why.startswith("see")), (change, row)
+
+
+def test_image_column_of_data_that_is_not_at_hand(make: Make) -> None:
+    blind = DataSpec(train=(DataFile(text="a"),), prompt_form="chat")
+    item = make({"data.image_key": "images"}, data=blind)
+    assert flag_values(item)["--multimodal-keys"] == '\'{"image": "images"}\''
+    assert any(note.code == "column-assumed" for note in item.notes)
+    seen = make({"data.image_key": "images"}, data=blind.model_copy(update={"columns": {"prompt": "list"}}))
+    assert "--multimodal-keys" not in flag_values(seen)
+    assert outcome(seen, "data.image_key")[0] == "no_effect"
+
+
+def test_too_few_rows_are_named(make: Make) -> None:
+    assert any(note.code == "too-few-rows" for note in make(rows=16).notes)
+    assert not any(note.code == "too-few-rows" for note in make(rows=512).notes)

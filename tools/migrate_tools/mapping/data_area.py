@@ -78,11 +78,17 @@ def _images(draft: Draft) -> None:
         "video": facts.text("data.video_key", default="videos"),
         "audio": facts.text("data.audio_key", default="audios"),
     }
-    used = {kind: column for kind, column in kinds.items() if column in data.multimodal}
-    for kind in kinds:
+    used: dict[str, str] = {}
+    for kind, column in kinds.items():
         key = f"data.{kind}_key"
-        if kind in used:
-            draft.say(key, "exact", "--multimodal-keys", f"column {kinds[kind]}")
+        if column in data.multimodal:
+            used[kind] = column
+            draft.say(key, "exact", "--multimodal-keys", f"column {column}")
+        elif not data.columns and not data.multimodal and facts.is_set(key):
+            used[kind] = column
+            text = f"the data is not at hand: {key}={column} is taken as a column that every row has"
+            draft.say(key, "exact", "--multimodal-keys", text)
+            draft.note("column-assumed", text, key)
         else:
             draft.say(key, "no_effect", (), "the data has no such column")
     if used:

@@ -180,7 +180,7 @@ def _fsdp_sizes(draft: Draft, total: int, split: dict[str, int], model: Architec
     draft.decide(
         "tensor parallel size of the trainer",
         str(tensor),
-        f"the recipe trains with FSDP; chosen for {f'{billions:g}B parameters' if billions else 'an unknown size'}"
+        f"the recipe trains with FSDP; chosen for {f'{billions:.1f}B parameters' if billions else 'an unknown size'}"
         f" on {total} GPUs so that it divides heads and GPUs: memory and speed only",
         "--tensor-model-parallel-size N after the mode",
     )

@@ -29,6 +29,13 @@ def place_schedule(draft: Draft, prompts: int, scale: int) -> None:
     facts = draft.facts
     limit, by_epochs = verl_steps(facts, prompts)
     epochs = facts.integer(EPOCHS, default=1) or 1
+    if by_epochs == 0:
+        draft.note(
+            "too-few-rows",
+            f"{train_rows(facts)} training rows do not fill one batch of {prompts} prompts: verl does not start with "
+            "them, nor does Relax when they do not fill a rollout",
+            "data.train_files",
+        )
     if limit is None or (by_epochs is not None and by_epochs <= limit):
         draft.flag("--num-epoch", epochs, "ROLLOUT", "epochs")
         draft.say(EPOCHS, "exact", "--num-epoch", "passes over the data")
