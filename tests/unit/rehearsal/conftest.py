@@ -22,7 +22,7 @@ from migrate_tools.model import (
 )
 from migrate_tools.sandbox import Sandbox, open_sandbox
 
-REWARD = '''
+REWARD = """
 from relax.utils.types import Sample
 
 
@@ -35,9 +35,9 @@ async def reward_func(args, sample: Sample, **kwargs):
     if isinstance(sample, list):
         return [compute_score(item.response, item.label) for item in sample]
     return compute_score(sample.response, sample.label)
-'''
+"""
 
-PROCESS = '''
+PROCESS = """
 import argparse
 from pathlib import Path
 
@@ -68,9 +68,9 @@ def main():
 
 
 main()
-'''
+"""
 
-SCRIPT = '''#!/bin/bash
+SCRIPT = """#!/bin/bash
 set -ex
 set -o pipefail
 MODE=${1:-${MODE:-"sync"}}
@@ -115,7 +115,7 @@ else
     )
 fi
 python3 relax/entrypoints/train.py "${MODE_ARGS[@]}" "${MODEL_ARGS[@]}" "${TRAIN_ARGS[@]}" "$@"
-'''
+"""
 
 
 def toy_rows(count: int = 20) -> list[dict[str, Any]]:
@@ -144,7 +144,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 @pytest.fixture(scope="session")
 def sandbox() -> Sandbox:
-    return open_sandbox("auto")
+    return open_sandbox("bubblewrap")
 
 
 @pytest.fixture

@@ -12,10 +12,13 @@ from migrate_tools.rehearsal.converted import Converted
 from migrate_tools.rehearsal.stage import build_commands, build_tree, fresh
 from migrate_tools.rehearsal.words import complaint
 from migrate_tools.relax.flag_model import Version
+from migrate_tools.relax.run_script import script_name
 from migrate_tools.sandbox import Job, Limits, Mount, Sandbox, python_env, python_mounts
 
 REPORT = "report.json"
 SECONDS = 300.0
+ANY_MODEL = "qwen3-8B"
+"""Model script for examples that leave the choice to the user (MODEL_CONFIG)."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,7 @@ class RehearsalRun:
 
 def script_path(example: Example, translation: Translation) -> str:
     """Path of a launch's run script below the Relax root."""
-    suffix = f"_{translation.variant}" if translation.variant else ""
-    return f"examples/{example.algo}/run_{example.algo}{suffix}.sh"
+    return f"examples/{example.algo}/{script_name(translation)}"
 
 
 def rehearse(
@@ -90,6 +92,7 @@ def rehearse(
                 "MODEL_DIR": "/work/models",
                 "DATA_DIR": "/data",
                 "SAVE_DIR": "/work/save",
+                "MODEL_CONFIG": f"/work/relax/scripts/models/{ANY_MODEL}.sh",
                 "NUM_GPUS": str(per_node),
                 "MIGRATE_REHEARSAL_REPORT": f"/work/{REPORT}",
                 "MIGRATE_REHEARSAL_RELAX": version,
