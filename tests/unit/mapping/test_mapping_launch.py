@@ -479,3 +479,26 @@ def test_image_column_of_data_that_is_not_at_hand(make: Make) -> None:
 def test_too_few_rows_are_named(make: Make) -> None:
     assert any(note.code == "too-few-rows" for note in make(rows=16).notes)
     assert not any(note.code == "too-few-rows" for note in make(rows=512).notes)
+
+
+def test_defaults_of_verl_are_marked(make: Make) -> None:
+    """What a recipe leaves to verl is written out and shown as such."""
+    rows = {row.name: row for row in make({ACTOR + "clip_ratio_high": 0.28}).effective}
+    assert rows["entropy bonus"].verl == "0.0 (verl's default)"
+    assert rows["clipping"].verl == "0.2 / 0.28"
+    assert "default" not in rows["estimator"].verl
+
+
+def test_an_older_relax_lacks_estimators_and_flags() -> None:
+    from migrate_tools.mapping.translate import translate
+    from migrate_tools.model import Recipe
+    from migrate_tools.relax.contract import load_contract
+
+    older = load_contract("infra")
+    for changes, cap in (({"algorithm.adv_estimator": "rloo"}, "refused"), ({}, "verified")):
+        launch = make_launch({**BASE, **changes})
+        recipe = Recipe(name="r", root="/n", project_root="/n", sha256="0", launches=(launch,))
+        item = translate(recipe, launch, algo="a", contract=older)
+        assert item.verdict_cap == cap
+        assert all(flag.name in older.flags for flag in item.flags)
+    assert older.parse(argv_of(item.flags)).problems == ()

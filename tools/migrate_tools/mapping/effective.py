@@ -10,10 +10,11 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from migrate_tools.mapping import optimizer, rollout
+from migrate_tools.mapping import loss, optimizer, rollout
 from migrate_tools.mapping.batch import VerlBatch, read_batch
 from migrate_tools.mapping.draft import Draft
 from migrate_tools.mapping.effective_text import Side, relax_side, roles_text, verl_side
+from migrate_tools.mapping.facts import ROLLOUT
 from migrate_tools.model import EffectRow, Flag
 
 __all__ = ["argv_of", "effective_rows"]
@@ -46,7 +47,9 @@ def effective_rows(draft: Draft, flags: Sequence[Flag]) -> tuple[EffectRow, ...]
 def _row(draft: Draft, batch: VerlBatch, values: Any, name: str, left: Side, right: Side) -> EffectRow:
     same = left.facts == right.facts
     why = "" if same else _why(draft, batch, values, name)
-    return EffectRow(name=name, verl=left.text, relax=right.text, same=same, why=why)
+    keys = _SET_BY.get(name, ())
+    text = left.text if not keys or draft.facts.is_set(*keys) else f"{left.text} (verl's default)"
+    return EffectRow(name=name, verl=text, relax=right.text, same=same, why=why)
 
 
 def _why(draft: Draft, batch: VerlBatch, values: Any, name: str) -> str:
@@ -82,6 +85,26 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "evaluation": ("trainer.val_before_train", "trainer.test_freq"),
     "length of training": ("trainer.total_epochs",),
 }
+_SET_BY: dict[str, tuple[str, ...]] = {
+    "estimator": ("algorithm.adv_estimator",),
+    "advantage normalisation": ("algorithm.norm_adv_by_std_in_grpo",),
+    "KL": ("algorithm.use_kl_in_reward", "algorithm.kl_ctrl.kl_coef", _ACTOR + "use_kl_loss", _ACTOR + "kl_loss_coef"),
+    "clipping": (loss.CLIP, loss.LOW, loss.HIGH),
+    "dual clip": (loss.DUAL,),
+    "loss aggregation": (loss.AGG,),
+    "entropy bonus": (_ACTOR + "entropy_coeff",),
+    "learning rate": (optimizer.OPTIM + "lr",),
+    "learning-rate schedule": (
+        *optimizer.STYLE_KEYS,
+        optimizer.OPTIM + "lr_warmup_steps",
+        optimizer.OPTIM + "lr_warmup_steps_ratio",
+    ),
+    "Adam": (optimizer.OPTIM + "betas", optimizer.OPTIM + "weight_decay"),
+    "gradient clipping": optimizer.CLIP_KEYS,
+    "training sampling": tuple(ROLLOUT + name for name in ("temperature", "top_p", "top_k", "do_sample")),
+    "length of training": ("trainer.total_epochs", "trainer.total_training_steps"),
+}
+"""Settings that decide a row: where the recipe sets none of them, verl's default is what was translated."""
 _FIXED = {
     "precision": "verl's engine and Relax's keep different types",
     "evaluation": "Relax evaluates only with an interval and data",
