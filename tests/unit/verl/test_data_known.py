@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from migrate_tools.model import VerlRef
 from migrate_tools.verl.builtin import find_builtin, read_dispatch
 from migrate_tools.verl.known_data import dataset_for, known_datasets, known_scorers, scorer_for
@@ -86,7 +85,7 @@ def test_a_computed_source_leaves_the_list_open(tmp_path: Path) -> None:
         prep(
             tmp_path,
             "def f(e, name='one'):\n    tag = name if e else f'x_{e}'\n"
-            "    return {'data_source': tag, 'prompt': e, 'reward_model': {'ground_truth': {'target': e, 'other': 1}}}\n",
+            "    return {'data_source': tag, 'prompt': e, 'reward_model': {'ground_truth': {'target': e, 'other': 1}}}\n",  # noqa: E501
         )
     )
     assert facts is not None
@@ -105,7 +104,9 @@ def test_a_script_that_builds_no_rows(tmp_path: Path) -> None:
 )
 def test_a_script_is_matched_by_telling_parts_only(tmp_path: Path, path: str, matches: bool) -> None:
     facts = read_prep(
-        prep(tmp_path, "d = {'reward_model': {'ground_truth': 'x'}}\nout = '~/data/letters'\nname = 'a/train.parquet'\n")
+        prep(
+            tmp_path, "d = {'reward_model': {'ground_truth': 'x'}}\nout = '~/data/letters'\nname = 'a/train.parquet'\n"
+        )
     )
     assert facts is not None
     assert (match_score(facts, path) > 0) is matches
@@ -113,9 +114,11 @@ def test_a_script_is_matched_by_telling_parts_only(tmp_path: Path, path: str, ma
 
 def test_usage_is_followed_through_calls_and_names() -> None:
     usage = read_usage(
-        "import json\n\ndef check(found, wanted):\n    return found == wanted['name'].lower() and wanted['count'] > 2\n\n"
+        "import json\n\ndef check(found, "
+        "wanted):\n    return found == wanted['name'].lower() and wanted['count'] > 2\n\n"
         "def compute_score(solution_str, ground_truth, **k):\n    data = json.loads(ground_truth)\n"
-        "    for item in data['items']:\n        check(solution_str, item)\n    return data.get('mode', 'fast') == 'slow'\n",
+        "    for item in data['items']:\n        check(solution_str, item)\n"
+        "    return data.get('mode', 'fast') == 'slow'\n",
         "ground_truth",
     )
     assert "json" in usage.at()

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
 from migrate_tools.errors import RefusedInput
 from migrate_tools.model import DataSpec, Note, RewardSpec, Setting, SourceRef, VerlRef
 from migrate_tools.verl.data_reader import as_list, read_data
@@ -77,7 +76,13 @@ def read(
         {"verl/utils/reward_score/__init__.py": DISPATCH, "verl/utils/reward_score/gsm8k.py": GSM8K},
     )
     if not (root / "reward.py").exists():
-        write(root, {"reward.py": "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return 1.0\n"})
+        write(
+            root,
+            {
+                "reward.py": "def compute_score(data_source, solution_str, ground_truth, "
+                "extra_info=None):\n    return 1.0\n"
+            },
+        )
     settings = [
         Setting(key=k, value=v, text=(texts or {}).get(k, str(v)), source=SourceRef(file="run.sh", line=5))
         for k, v in config.items()
@@ -247,7 +252,8 @@ def test_the_reward_itself_gives_the_contract(tmp_path: Path) -> None:
             "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
             "    if data_source == 'point':\n        hit = inside(eval(solution_str), extra_info['bbox'])\n"
             "        return float(hit) * float(extra_info['weight'])\n"
-            "    if data_source in ('choice', 'multi'):\n        return float(ground_truth['answer'].strip() == solution_str)\n"
+            "    if data_source in ('choice', 'multi'):\n"
+            "        return float(ground_truth['answer'].strip() == solution_str)\n"
             "    return float(any(word in solution_str for word in ground_truth['words']))\n"
         },
     )

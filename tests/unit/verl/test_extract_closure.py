@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from migrate_tools.errors import RefusedInput
 from migrate_tools.model import DataFile, DataSpec, RewardSpec, SourceCount, VerlRef
 from migrate_tools.verl.extract import Extracted, NotExtractable, extract_reward
@@ -50,8 +49,7 @@ def test_only_what_is_needed_comes_along(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
-            "reward.py": LICENCE
-            + '"""Doc."""\n'
+            "reward.py": LICENCE + '"""Doc."""\n'
             "import json\nimport re\nimport torch\n\n"
             "# how a number looks\nNUMBER = re.compile(r'\\d+')\nUNUSED = torch.zeros(1)\n\n\n"
             "class Parser:\n    def last(self, text):\n        return NUMBER.findall(text)[-1]\n\n\n"
@@ -84,7 +82,8 @@ def test_helpers_across_files_are_flattened_and_renamed_on_collision(tmp_path: P
             "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
             "    return LIMIT + left_value() + right.value() + middle.value()\n",
             "recipe/sum/left.py": LICENCE + "LIMIT = 10\n\n\ndef value():\n    return LIMIT\n",
-            "recipe/sum/right.py": LICENCE + "LIMIT = 100\n\n\ndef value():\n    global LIMIT\n    LIMIT += 1\n    return LIMIT\n",
+            "recipe/sum/right.py": LICENCE
+            + "LIMIT = 100\n\n\ndef value():\n    global LIMIT\n    LIMIT += 1\n    return LIMIT\n",
             "recipe/sum/middle.py": "from . import left\n\n\ndef value():\n    return left.LIMIT * 1000\n",
         },
     )
@@ -95,7 +94,10 @@ def test_helpers_across_files_are_flattened_and_renamed_on_collision(tmp_path: P
     assert "import" not in found.code
     assert found.header == LICENCE.strip(), "the same licence stands once"
     assert {origin.file for origin in found.origins} == {
-        "recipe/sum/left.py", "recipe/sum/right.py", "recipe/sum/middle.py", "recipe/sum/reward.py"
+        "recipe/sum/left.py",
+        "recipe/sum/right.py",
+        "recipe/sum/middle.py",
+        "recipe/sum/reward.py",
     }
 
 
@@ -261,7 +263,7 @@ def test_packages_used_only_in_annotations_are_not_imported(tmp_path: Path) -> N
         tmp_path,
         {
             "reward.py": "from not_installed_anywhere import Tokenizer\n\n\n"
-            "def compute_score(data_source, solution_str, ground_truth, extra_info=None, tokenizer: Tokenizer = None):\n"
+            "def compute_score(data_source, solution_str, ground_truth, extra_info=None, tokenizer: Tokenizer = None):\n"  # noqa: E501
             "    return 1.0\n"
         },
     )
@@ -276,7 +278,8 @@ def test_lazy_third_party_imports_stay_lazy(tmp_path: Path) -> None:
         tmp_path,
         {
             "reward.py": "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
-            "    if data_source == 'hard':\n        import solver\n\n        return solver.solve(solution_str)\n    return 0.5\n",
+            "    if data_source == 'hard':\n        import solver\n\n"
+            "        return solver.solve(solution_str)\n    return 0.5\n",
             "solver.py": "import not_installed_anywhere as engine\n\n\ndef solve(text):\n"
             '    """Solve it."""\n    return engine.run(text)\n',
         },
@@ -293,7 +296,8 @@ def test_a_package_for_gpus_is_named(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
-            "reward.py": "import torch\n\n\ndef compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+            "reward.py": "import torch\n\n\ndef compute_score(data_source, solution_str, "
+            "ground_truth, extra_info=None):\n"
             "    return float(torch.ones(1))\n"
         },
     )
@@ -337,11 +341,17 @@ def test_a_function_reexported_by_a_package(tmp_path: Path) -> None:
             r"reward.py:5: 'from .gone import f' leads to no file",
         ),
         (
-            {"reward.py": "import helper\n\n\ndef compute_score(**k):\n    return helper.nothing()\n", "helper.py": "a = 1\n"},
+            {
+                "reward.py": "import helper\n\n\ndef compute_score(**k):\n    return helper.nothing()\n",
+                "helper.py": "a = 1\n",
+            },
             "helper.py has no nothing",
         ),
         (
-            {"reward.py": "import helper\n\n\ndef compute_score(**k):\n    return vars(helper)\n", "helper.py": "a = 1\n"},
+            {
+                "reward.py": "import helper\n\n\ndef compute_score(**k):\n    return vars(helper)\n",
+                "helper.py": "a = 1\n",
+            },
             "used as a value",
         ),
     ],

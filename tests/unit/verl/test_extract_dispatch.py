@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from migrate_tools.verl.specialise import UnknownValue, truth
+from migrate_tools.verl.truth import UnknownValue, truth
 from test_extract_closure import CALL, extract, run, write
 
 DISPATCH = """\
@@ -39,7 +38,7 @@ def test_one_source_leaves_one_branch(tmp_path: Path) -> None:
     assert "NotImplementedError" not in found.code
     assert "if " not in found.code
     assert [note.source.line for note in found.dropped if note.source] == [2, 8]
-    assert "data_source == \"one\"" in found.dropped[0].text
+    assert 'data_source == "one"' in found.dropped[0].text
 
 
 def test_two_sources_keep_both_branches(tmp_path: Path) -> None:
@@ -113,7 +112,8 @@ def test_verl_dispatch_with_an_unset_sandbox(tmp_path: Path) -> None:
             "    if data_source == 'code':\n        if sandbox_fusion_url:\n            from . import sandbox\n\n"
             "            return sandbox.run(sandbox_fusion_url)\n        else:\n            return 1.0\n"
             "    raise NotImplementedError\n",
-            "installed/verl/utils/reward_score/sandbox.py": "import requests\n\n\ndef run(url):\n    return requests.get(url)\n",
+            "installed/verl/utils/reward_score/sandbox.py": "import requests\n\n\ndef run(url):\n"
+            "    return requests.get(url)\n",
         },
     )
     found = extract(
@@ -133,7 +133,8 @@ def test_the_selector_of_an_old_fork_becomes_a_scorer(tmp_path: Path) -> None:
             "    else:\n        raise NotImplementedError\n",
             "installed/verl/utils/reward_score/kk.py": "def compute_score(solution_str, ground_truth):\n"
             "    return ground_truth in solution_str\n",
-            "installed/verl/utils/reward_score/gsm8k.py": "import sympy\n\n\ndef compute_score(solution_str, ground_truth):\n"
+            "installed/verl/utils/reward_score/gsm8k.py": "import sympy\n\n\n"
+            "def compute_score(solution_str, ground_truth):\n"
             "    return sympy.sympify(solution_str)\n",
         },
     )

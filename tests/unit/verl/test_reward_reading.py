@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from migrate_tools.errors import RefusedInput
 from migrate_tools.model import Note, Overlong, RewardSpec, Setting, SourceRef, VerlRef
 from migrate_tools.verl.reward_reader import read_reward
@@ -39,7 +38,9 @@ def _select_rm_score_fn(data_source):
         return gsm8k.compute_score
     raise NotImplementedError
 """
-DISPATCH = "def default_compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):\n    return 0.0\n"
+DISPATCH = (
+    "def default_compute_score(data_source, solution_str, ground_truth, extra_info=None, **kwargs):\n    return 0.0\n"
+)
 LOOP = "verl/experimental/reward_loop/reward_manager"
 
 
@@ -114,7 +115,9 @@ def test_the_default_name_and_the_kwargs(tmp_path: Path) -> None:
 def test_a_null_path_means_the_built_in_dispatch(tmp_path: Path) -> None:
     spec, _ = read(tmp_path, {"custom_reward_function.path": None, "custom_reward_function.name": "compute_score"})
     assert (spec.kind, spec.path, spec.function) == (
-        "builtin", "verl/utils/reward_score/__init__.py", "default_compute_score"
+        "builtin",
+        "verl/utils/reward_score/__init__.py",
+        "default_compute_score",
     )
 
 
@@ -128,7 +131,9 @@ def test_a_reward_model_is_named_and_not_checkable(tmp_path: Path) -> None:
 def test_the_manager_that_the_recipe_sets_wins_over_a_default(tmp_path: Path) -> None:
     home = tree(tmp_path)
     config = {"reward.reward_manager.name": "naive", "reward_model.reward_manager": "dapo"}
-    settings = [Setting(key="reward_model.reward_manager", value="dapo", text="dapo", source=SourceRef(file="r.sh", line=3))]
+    settings = [
+        Setting(key="reward_model.reward_manager", value="dapo", text="dapo", source=SourceRef(file="r.sh", line=3))
+    ]
     spec, _ = read_reward(
         config,
         settings,
@@ -229,7 +234,8 @@ def test_a_recipe_with_its_own_main_and_its_own_dispatch(tmp_path: Path) -> None
         tmp_path,
         {
             "recipe/mine/main_mine.py": "from .reward import load\n",
-            "recipe/mine/reward.py": "from .scores import _default_compute_score\n\n\ndef load():\n    return _default_compute_score\n",
+            "recipe/mine/reward.py": "from .scores import _default_compute_score\n\n\ndef load():\n"
+            "    return _default_compute_score\n",
             "recipe/mine/scores.py": DISPATCH.replace("default_compute_score", "_default_compute_score"),
         },
     )
@@ -252,9 +258,7 @@ def test_a_custom_manager_is_noted(tmp_path: Path) -> None:
 
 def test_only_the_variables_that_the_scorer_reads_come_along(tmp_path: Path) -> None:
     write(tmp_path, {"reward.py": "import os\n\nMODE = os.environ['MODE']\n\n\n" + PLAIN.replace("1.0", "MODE")})
-    spec, _ = read(
-        tmp_path, {"custom_reward_function.path": "reward.py"}, environment={"MODE": "strict", "OTHER": "1"}
-    )
+    spec, _ = read(tmp_path, {"custom_reward_function.path": "reward.py"}, environment={"MODE": "strict", "OTHER": "1"})
     assert spec.environment == {"MODE": "strict"}
     assert "env:MODE" in spec.traits
 
@@ -263,15 +267,25 @@ def test_only_the_variables_that_the_scorer_reads_come_along(tmp_path: Path) -> 
     ("code", "traits"),
     [
         ("import signal\n\n\ndef compute_score(**k):\n    signal.alarm(1)\n", {"signal"}),
-        ("def compute_score(**k):\n    from math_verify import parse\n    return parse('1')\n", {"signal", "import:math_verify"}),
+        (
+            "def compute_score(**k):\n    from math_verify import parse\n    return parse('1')\n",
+            {"signal", "import:math_verify"},
+        ),
         ("import subprocess\n\n\ndef compute_score(**k):\n    subprocess.run(['x'])\n", {"process"}),
         ("def compute_score(**k):\n    exec(k['solution_str'])\n", {"process"}),
         ("import requests\n\n\ndef compute_score(**k):\n    return requests.get('u')\n", {"http", "import:requests"}),
-        ("from openai import OpenAI\n\n\ndef compute_score(**k):\n    return OpenAI()\n", {"http", "judge", "import:openai"}),
+        (
+            "from openai import OpenAI\n\n\ndef compute_score(**k):\n    return OpenAI()\n",
+            {"http", "judge", "import:openai"},
+        ),
         ("import random\n\n\ndef compute_score(**k):\n    return random.random()\n", {"random"}),
         ("import time\n\n\ndef compute_score(**k):\n    return time.time()\n", {"time"}),
         ("def compute_score(**k):\n    print(open('f').read())\n", {"file", "print"}),
-        ("import subprocess\n\n\ndef other():\n    subprocess.run([])\n\n\ndef compute_score(**k):\n    return 1.0\n", set()),
+        (
+            "import subprocess\n\n\ndef other():\n    subprocess.run([])\n\n\ndef compute_score(**k):\n"
+            "    return 1.0\n",
+            set(),
+        ),
     ],
 )
 def test_traits(tmp_path: Path, code: str, traits: set[str]) -> None:
@@ -289,7 +303,11 @@ def test_traits(tmp_path: Path, code: str, traits: set[str]) -> None:
             {"custom_reward_function.path": "reward.py", "custom_reward_function.name": "other"},
             r"reward\.py: no function other \(run\.sh:10\)",
         ),
-        ({"reward.py": "\n\ndef f(:\n"}, {"custom_reward_function.path": "reward.py"}, r"reward\.py:3: not valid Python"),
+        (
+            {"reward.py": "\n\ndef f(:\n"},
+            {"custom_reward_function.path": "reward.py"},
+            r"reward\.py:3: not valid Python",
+        ),
         (
             {"reward.py": "def compute_score(solution_str, ground_truth):\n    return 1\n"},
             {"custom_reward_function.path": "reward.py"},
@@ -320,7 +338,10 @@ def test_kwargs_and_other_orders_are_fine(tmp_path: Path) -> None:
 def test_a_batch_manager_calls_with_plural_names(tmp_path: Path) -> None:
     write(
         tmp_path,
-        {"reward.py": "def compute_score(data_sources, solution_strs, ground_truths, extra_infos):\n    return [1.0]\n"},
+        {
+            "reward.py": "def compute_score(data_sources, solution_strs, ground_truths, extra_infos):\n"
+            "    return [1.0]\n"
+        },
     )
     spec, _ = read(tmp_path, {"custom_reward_function.path": "reward.py", "reward_model.reward_manager": "batch"})
     assert spec.manager == "batch"

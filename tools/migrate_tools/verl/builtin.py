@@ -9,7 +9,7 @@ from pathlib import Path
 
 from migrate_tools.errors import MachineError
 from migrate_tools.model import Note, SourceCount, SourceRef
-from migrate_tools.verl.specialise import truth, UnknownValue
+from migrate_tools.verl.truth import UnknownValue, truth
 
 NAMES = ("default_compute_score", "_default_compute_score")
 DISPATCH = "verl/utils/reward_score/__init__.py"
@@ -99,7 +99,7 @@ def _scorer(body: list[ast.stmt]) -> str:
                 return ""
             if isinstance(node, ast.Attribute | ast.Name) and "compute_score" in ast.unparse(node):
                 text = ast.unparse(node)
-                found = max((found, text), key=len) if not found else found
+                found = found or text
     return found or ("" if all(isinstance(item, ast.Raise) for item in body) else "(inline)")
 
 

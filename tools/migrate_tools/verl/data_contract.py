@@ -1,4 +1,4 @@
-"""Data whose files are not at hand: preparation scripts, well-known data sets, and the reward itself say what is in them."""
+"""Data whose files are not at hand: preparation scripts, well-known data sets and the reward say what is in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from migrate_tools.verl.known_data import KnownDataset, TruthKind, dataset_for, 
 from migrate_tools.verl.prep_reader import PrepFacts, match_score, prep_scripts, read_prep
 from migrate_tools.verl.usage import Usage, compared_constants, read_usage
 
-MANAGER_KEYS = frozenset({"num_turns", "rollout_reward_scores", "reward_scores", "turn_scores", "tool_rewards", "experiment_name"})
+MANAGER_KEYS = frozenset(
+    {"num_turns", "rollout_reward_scores", "reward_scores", "turn_scores", "tool_rewards", "experiment_name"}
+)
 """extra_info keys that managers add; data never has them."""
 Split = Literal["train", "val"]
 Missing = Sequence[tuple[Split, str]]
@@ -62,7 +64,9 @@ class ContractReader:
             return ""
         from migrate_tools.verl.extract import extract_reward
 
-        known = spec.model_copy(update={"known_from": "prep_script" if sources else "nothing", "sources": tuple(sources)})
+        known = spec.model_copy(
+            update={"known_from": "prep_script" if sources else "nothing", "sources": tuple(sources)}
+        )
         try:
             return extract_reward(self.reward, known, project_root=self.project_root, verl=self.verl).code
         except MigrateError:
@@ -85,14 +89,21 @@ class ContractReader:
     # ------------------------------------------------------------ the spec
 
     def _spec(
-        self, spec: DataSpec, sources: list[SourceCount], prep: PrepFacts | None, known: KnownDataset | None, uses: _Uses
+        self,
+        spec: DataSpec,
+        sources: list[SourceCount],
+        prep: PrepFacts | None,
+        known: KnownDataset | None,
+        uses: _Uses,
     ) -> DataSpec:
         named = [] if sources or self.reward.kind == "builtin" else list(uses.sources)
         all_sources = sources or [SourceCount(name=name, split="train") for name in named]
         truth = self._truth(all_sources, prep, known, uses)
         extra_keys = tuple(
             key
-            for key in dict.fromkeys((*(prep.extra_info_keys if prep else known.extra_info if known else ()), *uses.extra.keys()))
+            for key in dict.fromkeys(
+                (*(prep.extra_info_keys if prep else known.extra_info if known else ()), *uses.extra.keys())
+            )
             if key not in MANAGER_KEYS
         )
         has_extra = bool(extra_keys) or (prep is not None and prep.has_extra_info)
@@ -196,6 +207,6 @@ def _kind(usage: Usage, default: TruthKind) -> TruthKind:
 
 
 def _note(text: str) -> Note:
-    return Note(code="data-not-at-hand", text=f"{text} is not at hand; its content is taken from what the recipe says about it")
-
-
+    return Note(
+        code="data-not-at-hand", text=f"{text} is not at hand; its content is taken from what the recipe says about it"
+    )

@@ -16,7 +16,9 @@ from migrate_tools.verl.parquet_facts import FileFacts, read_facts
 MEDIA_KEYS = (("data.image_key", "images"), ("data.video_key", "videos"), ("data.audio_key", "audios"))
 PREP_HINTS = {
     frozenset({"question", "answer"}): "run the preparation script first, for GSM8K examples/data_preprocess/gsm8k.py",
-    frozenset({"problem", "solution"}): "run the preparation script first, for MATH examples/data_preprocess/math_dataset.py",
+    frozenset(
+        {"problem", "solution"}
+    ): "run the preparation script first, for MATH examples/data_preprocess/math_dataset.py",
 }
 Split = Literal["train", "val"]
 
@@ -159,7 +161,9 @@ class _Reader:
             columns.update({name: kind for name, kind in item.columns.items() if name not in columns})
             keys.update(dict.fromkeys(item.extra_info_keys))
             for name in item.json_text:
-                note = Note(code="data-json-text", text=f"column {name} of {item.files[0].name} holds JSON text, not a struct")
+                note = Note(
+                    code="data-json-text", text=f"column {name} of {item.files[0].name} holds JSON text, not a struct"
+                )
                 if note not in self.notes:
                     self.notes.append(note)
         kinds = {item.truth for item in facts}
@@ -227,5 +231,3 @@ def as_list(value: Any) -> list[str]:
         items = [item.strip().strip("\\").strip("\"'").strip("\\").strip() for item in text[1:-1].split(",")]
         return [item for item in items if item]
     return [text] if text else []
-
-

@@ -20,15 +20,27 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "targets": tuple(
         {"target": list(item)}
         for item in (
-            ("Paris",), ("Marie Curie", "Curie"), ("1969",), ("blue whale", "the blue whale"), ("Everest",), ("yes",),
-            ("Jupiter",), ("H2O", "water"),
+            ("Paris",),
+            ("Marie Curie", "Curie"),
+            ("1969",),
+            ("blue whale", "the blue whale"),
+            ("Everest",),
+            ("yes",),
+            ("Jupiter",),
+            ("H2O", "water"),
         )
     ),
     "countdown": tuple(
         {"target": target, "numbers": list(numbers)}
         for target, numbers in (
-            (24, (4, 6, 1)), (10, (2, 3, 5)), (98, (44, 19, 35)), (7, (1, 2, 4)), (36, (6, 6, 1)), (55, (50, 5)),
-            (12, (3, 4, 1)), (81, (9, 9)),
+            (24, (4, 6, 1)),
+            (10, (2, 3, 5)),
+            (98, (44, 19, 35)),
+            (7, (1, 2, 4)),
+            (36, (6, 6, 1)),
+            (55, (50, 5)),
+            (12, (3, 4, 1)),
+            (81, (9, 9)),
         )
     ),
     "tests": tuple(
@@ -61,7 +73,7 @@ def make_rows(
     images: Sequence[str],
     splits: Sequence[str],
 ) -> tuple[dict[str, Any], ...]:
-    """Rows in verl's layout. `truth(i, source)` gives the ground truth of row i, `extra_info(i, split)` its extra_info."""
+    """Rows in verl's layout; `truth(i, source)` and `extra_info(i, split)` give the values of row i."""
     rows = []
     for number in range(COUNT):
         question = QUESTIONS[number % len(QUESTIONS)]
@@ -106,6 +118,8 @@ def extra_info_maker(usage: Usage, keys: Sequence[str]) -> Callable[[int, str], 
     def make(number: int, split: str) -> dict[str, Any]:
         row: dict[str, Any] = {}
         for key in names:
+            if key.endswith("kwargs"):
+                continue  # arguments of tools, which no scorer reads
             row[key] = split if key == "split" else build(usage, (key,), number, key, None)
         return row
 
@@ -120,7 +134,9 @@ def build(usage: Usage, path: ValuePath, number: int, name: str, plain: Any) -> 
     if usage.is_text(path) and "json" not in words:
         return _plain(words | {"string"}, number, name, plain)
     if keys:
-        value = {key: build(usage, (*path, key), number, key, plain) for key in keys}
+        # Every fourth row leaves the optional keys out, so that both readings of the reward are met.
+        present = [key for key in keys if number % 4 != 3 or "optional" not in usage.at((*path, key))]
+        value = {key: build(usage, (*path, key), number, key, plain) for key in present or keys}
     elif usage.has_items(path) or words & {"list", "loop"}:
         value = _list(usage, path, number, name, plain)
     else:
@@ -148,7 +164,9 @@ def _plain(words: set[str], number: int, name: str, plain: Any) -> Any:
     if "json" in words:
         return json.dumps({"answer": str(number)})
     if low == "ground_truth" and options:
-        return options[number % len(options)] if number % 2 == 0 or isinstance(options[0], str) else _like(options, number)
+        return (
+            options[number % len(options)] if number % 2 == 0 or isinstance(options[0], str) else _like(options, number)
+        )
     if words & {"number", "int"} and "string" not in words:
         box = {"x1": 10.0, "y1": 20.0, "x2": 110.0, "y2": 60.0}
         if low in box:
@@ -159,6 +177,8 @@ def _plain(words: set[str], number: int, name: str, plain: Any) -> Any:
         return options[number % len(options)]
     if low == "split":
         return "train"
+    if low.startswith(("need_", "is_", "has_", "use_")):
+        return False
     if _is_number_word(low):
         return number if low in ("index", "idx", "id") else number + 1
     if "question" in low or "problem" in low or "prompt" in low:

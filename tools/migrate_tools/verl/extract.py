@@ -8,7 +8,7 @@ from pathlib import Path
 
 from migrate_tools.model import DataSpec, Frozen, Note, RewardSpec, SourceRef, VerlRef
 from migrate_tools.verl.extract_graph import Definition, Graph, GraphBuilder, NotExtractable
-from migrate_tools.verl.extract_rewrite import Flattener, Names, is_standard
+from migrate_tools.verl.extract_rewrite import Flattener, Names
 from migrate_tools.verl.module_finder import ModuleFinder
 from migrate_tools.verl.signature import is_selector, returns_awaitable
 from migrate_tools.verl.specialise import specialise
@@ -62,10 +62,10 @@ def add_selector_entry(finder: ModuleFinder, path: Path, spec: RewardSpec) -> st
     """Give the file of a fork's manager the function that the manager is: select a scorer, then call it."""
     module = finder.load(path)
     passed = [name for name in spec.required if name not in ("data_source", "extra_info")]
-    arguments = ", ".join(f"{name}={name}" for name in passed)
+    arguments = ", ".join(f"{name}={name}" for name in passed or ("solution_str", "ground_truth"))
     body = (
         "\n\ndef compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
-        f"    return {spec.function}(data_source)({arguments or 'solution_str=solution_str, ground_truth=ground_truth'})\n"
+        f"    return {spec.function}(data_source)({arguments})\n"
     )
     finder.edit(path, module.code.rstrip("\n") + body)
     return "compute_score"
@@ -161,9 +161,7 @@ def origins(finder: ModuleFinder, graph: Graph) -> list[SourceRef]:
     ]
 
 
-def notes(
-    finder: ModuleFinder, graph: Graph, root: Definition, third_party: tuple[str, ...], code: str
-) -> list[Note]:
+def notes(finder: ModuleFinder, graph: Graph, root: Definition, third_party: tuple[str, ...], code: str) -> list[Note]:
     """What a reviewer should know about the extracted code."""
     shown = finder.load(root[0]).shown
     found = [

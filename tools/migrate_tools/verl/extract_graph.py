@@ -84,7 +84,7 @@ class GraphBuilder:
         """
         module = self.finder.load(root)
         target = self.resolve(module, name)
-        if target is None or isinstance(target, ImportedName):
+        if not isinstance(target, tuple):
             raise NotExtractable(f"{module.shown}: no function {name}", "check the name in the launch script")
         self._need(target)
         while True:
@@ -307,7 +307,9 @@ def missing(module: PyModule, reference: Reference) -> NotExtractable:
     item = reference.imported[0] if reference.imported else None
     what = item.text(item.local) if item else reference.name
     line = module.positions[reference.node].start.line
-    return NotExtractable(f"{module.shown}:{line}: {what!r} leads to no file of the recipe or of verl", "add the missing file")
+    return NotExtractable(
+        f"{module.shown}:{line}: {what!r} leads to no file of the recipe or of verl", "add the missing file"
+    )
 
 
 def is_docstring(node: cst.CSTNode) -> bool:

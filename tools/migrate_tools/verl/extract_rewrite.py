@@ -13,9 +13,7 @@ from migrate_tools.verl.extract_graph import Definition, Graph, GraphBuilder
 from migrate_tools.verl.module_finder import ModuleFinder
 from migrate_tools.verl.pymodule import BUILTIN_NAMES, ImportedName, PyModule, TopStatement, aliases
 
-Replaced: TypeAlias = (
-    cst.BaseSmallStatement | cst.FlattenSentinel[cst.BaseSmallStatement] | cst.RemovalSentinel
-)
+Replaced: TypeAlias = cst.BaseSmallStatement | cst.FlattenSentinel[cst.BaseSmallStatement] | cst.RemovalSentinel
 GENERIC = frozenset({"compute_score", "main", "run", "score", "evaluate", "reward_func", "reward_fn"})
 """Names that say nothing without their module: prefixed when reached as `module.name`."""
 
@@ -59,7 +57,9 @@ class Names:
         clash = name in self._taken or (
             not keep
             and definition in self._graph.crossing
-            and (name in self._locals or name in BUILTIN_NAMES or (name in GENERIC and definition in self._graph.aliased))
+            and (
+                name in self._locals or name in BUILTIN_NAMES or (name in GENERIC and definition in self._graph.aliased)
+            )
         )
         if clash:
             private = name.startswith("_") and not name.startswith("__")

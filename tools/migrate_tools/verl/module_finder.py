@@ -68,8 +68,10 @@ class ModuleFinder:
         if parts[0] == "verl":
             return module_file(self.verl_root, parts)
         if parts[0] == "recipe":
-            return module_file(self.project_root, parts) or module_file(self.project_root, parts[1:]) or module_file(
-                self.verl_root, parts
+            return (
+                module_file(self.project_root, parts)
+                or module_file(self.project_root, parts[1:])
+                or module_file(self.verl_root, parts)
             )
         for root in (importer.parent, *self._roots):
             found = module_file(root, parts)
@@ -85,7 +87,7 @@ class ModuleFinder:
 def module_file(root: Path, parts: list[str]) -> Path | None:
     """`root/a/b.py` or `root/a/b/__init__.py` for ["a", "b"].
 
-    For a namespace package (a folder with Python files and no `__init__.py`) the path that its `__init__.py` would have.
+    For a namespace package (a folder of Python files without `__init__.py`) the path that its `__init__.py` would have.
     """
     base = root.joinpath(*parts)
     package = base / "__init__.py"

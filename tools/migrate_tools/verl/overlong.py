@@ -9,7 +9,10 @@ from migrate_tools.model import Note, Overlong
 from migrate_tools.verl.config_view import ConfigView
 
 FORMS = (
-    ("reward.reward_kwargs.overlong_buffer_cfg", r"(?<!_)reward(\.get\(|\[)[\"']reward_kwargs|config\.reward\.reward_kwargs"),
+    (
+        "reward.reward_kwargs.overlong_buffer_cfg",
+        r"(?<!_)reward(\.get\(|\[)[\"']reward_kwargs|config\.reward\.reward_kwargs",
+    ),
     ("reward_model.reward_kwargs.overlong_buffer_cfg", r"reward_model(\.get\(|\[|\.)[\"']?reward_kwargs"),
     ("reward_model.overlong_buffer", r"reward_model(\.get\(|\[|\.)[\"']?overlong_buffer"),
 )

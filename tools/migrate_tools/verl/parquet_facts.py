@@ -76,7 +76,9 @@ def read_facts(path: Path, shown: str, *, prompt_key: str, source_key: str) -> F
                 first = _first_row(file, [n for n in (prompt_key, "reward_model", "extra_info") if n in schema.names])
         except (pa.ArrowException, OSError) as error:
             reason = " ".join(str(error).split())[:160]
-            raise RefusedInput(f"{item.name} ({shown}): cannot be read as parquet: {reason}", "check the file") from None
+            raise RefusedInput(
+                f"{item.name} ({shown}): cannot be read as parquet: {reason}", "check the file"
+            ) from None
         kinds.add(_truth(schema, first))
         keys.update(dict.fromkeys(_extra_keys(schema, first)))
         forms.add(_prompt_form(first.get(prompt_key)))
@@ -153,7 +155,12 @@ def _json_truth(value: object) -> TruthKind:
         return "unknown"
     truth = loaded["ground_truth"]
     kinds: Iterable[tuple[type, TruthKind]] = (
-        (str, "string"), (bool, "number"), (int, "number"), (float, "number"), (list, "list"), (dict, "dict"),
+        (str, "string"),
+        (bool, "number"),
+        (int, "number"),
+        (float, "number"),
+        (list, "list"),
+        (dict, "dict"),
     )
     return next((kind for of, kind in kinds if isinstance(truth, of)), "none")
 

@@ -66,7 +66,28 @@ def read_prep(path: Path) -> PrepFacts | None:
 
 
 GENERIC_PARTS = frozenset(
-    "data train test val valid validation rl sft rm raw processed output outputs dataset datasets home root users tmp mnt".split()
+    [
+        "data",
+        "train",
+        "test",
+        "val",
+        "valid",
+        "validation",
+        "rl",
+        "sft",
+        "rm",
+        "raw",
+        "processed",
+        "output",
+        "outputs",
+        "dataset",
+        "datasets",
+        "home",
+        "root",
+        "users",
+        "tmp",
+        "mnt",
+    ]
 )
 
 
@@ -110,12 +131,14 @@ class _Prep:
                         if isinstance(item, ast.Name):
                             self.assigned.setdefault(item.id, []).append(value)
         elif isinstance(node, ast.FunctionDef):
-            arguments = node.args.args
-            for item, default in zip(arguments[::-1], node.args.defaults[::-1], strict=False):
-                self.assigned.setdefault(item.arg, []).append(default)
-        elif isinstance(node, ast.For) and isinstance(node.target, ast.Name):
-            if isinstance(node.iter, ast.List | ast.Tuple):
-                self.assigned.setdefault(node.target.id, []).extend(node.iter.elts)
+            for argument, default in zip(node.args.args[::-1], node.args.defaults[::-1], strict=False):
+                self.assigned.setdefault(argument.arg, []).append(default)
+        elif (
+            isinstance(node, ast.For)
+            and isinstance(node.target, ast.Name)
+            and isinstance(node.iter, ast.List | ast.Tuple)
+        ):
+            self.assigned.setdefault(node.target.id, []).extend(node.iter.elts)
 
     def _row(self, node: ast.AST) -> None:
         if isinstance(node, ast.Dict):
@@ -220,7 +243,9 @@ class _Prep:
             kinds: set[TruthKind] = set()
             for function in ast.walk(self.tree):
                 if isinstance(function, ast.FunctionDef) and function.name == node.func.id:
-                    returned = [r.value for r in ast.walk(function) if isinstance(r, ast.Return) and r.value is not None]
+                    returned = [
+                        r.value for r in ast.walk(function) if isinstance(r, ast.Return) and r.value is not None
+                    ]
                     kinds |= {self.kind(item, depth + 1) for item in returned}
             return _one(kinds - {"unknown", "none"})
         return "unknown"
@@ -256,7 +281,11 @@ class _Prep:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 text = node.value
-                if 3 < len(text) < 200 and not re.search(r"[\s<>{}]", text) and ("/" in text or text.endswith(".parquet")):
+                if (
+                    3 < len(text) < 200
+                    and not re.search(r"[\s<>{}]", text)
+                    and ("/" in text or text.endswith(".parquet"))
+                ):
                     yield text
 
 
@@ -275,5 +304,7 @@ def _one(kinds: set[TruthKind]) -> TruthKind:
 def _keys(dicts: list[ast.Dict]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for item in dicts:
-        found.update({key.value: None for key in item.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)})
+        found.update(
+            {key.value: None for key in item.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+        )
     return tuple(found)

@@ -51,8 +51,10 @@ class ImportedName:
     def text(self, local: str) -> str:
         """The alias as an import statement that binds `local`."""
         if self.name is None:
-            return f"import {self.module}" if not self.renamed and local == self.root else (
-                f"import {self.module} as {local}"
+            return (
+                f"import {self.module}"
+                if not self.renamed and local == self.root
+                else (f"import {self.module} as {local}")
             )
         suffix = "" if local == self.name else f" as {local}"
         return f"from {'.' * self.level}{self.module} import {self.name}{suffix}"
@@ -162,7 +164,8 @@ class PyModule:
             wrapper = MetadataWrapper(cst.parse_module(code))
         except cst.ParserSyntaxError as error:
             raise RefusedInput(
-                f"{shown}:{error.raw_line}: not valid Python ({error.message})", "fix the file; verl cannot load it either"
+                f"{shown}:{error.raw_line}: not valid Python ({error.message})",
+                "fix the file; verl cannot load it either",
             ) from None
         self.tree = wrapper.module
         positions = wrapper.resolve(PositionProvider)
@@ -260,9 +263,10 @@ class PyModule:
 
 def imported(assignment: BaseAssignment) -> list[ImportedName]:
     """The import aliases that an assignment stands for."""
-    if not isinstance(assignment, ImportAssignment):
+    statement = assignment.node if isinstance(assignment, ImportAssignment) else None
+    if not isinstance(statement, cst.Import | cst.ImportFrom):
         return []
-    return [item for _, item in aliases(assignment.node) if item.local == assignment.name]
+    return [item for _, item in aliases(statement) if item.local == assignment.name]
 
 
 def only_one_import(assignments: Iterable[BaseAssignment]) -> bool:

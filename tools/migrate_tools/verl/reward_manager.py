@@ -35,8 +35,8 @@ class ManagerFacts:
 def manager_file(verl_root: Path, name: str, config: Mapping[str, Any]) -> str | None:
     """File of a registered manager, relative to the verl source.
 
-    verl 0.7 has both the reward loop and the older managers; `reward_model.use_reward_loop` chooses. Later ones have the
-    loop only, earlier ones the older managers only.
+    verl 0.7 has both the reward loop and the older managers; `reward_model.use_reward_loop` chooses. Later ones
+    have the loop only, earlier ones the older managers only.
     """
     stem = FILE_NAMES.get(name, name)
     loop = f"{LOOP}/{stem}.py"
@@ -87,7 +87,11 @@ def _scorer_call(tree: ast.Module) -> ast.Call | None:
 
 def _decoding(tree: ast.Module, call: ast.Call | None) -> tuple[Literal["response", "prompt_and_response"], bool]:
     """Which ids become the text, and whether special tokens are removed."""
-    value = next((item.value for item in call.keywords if (item.arg or "").startswith("solution_str")), None) if call else None
+    value = (
+        next((item.value for item in call.keywords if (item.arg or "").startswith("solution_str")), None)
+        if call
+        else None
+    )
     if not isinstance(value, ast.Name):
         return "response", True
     assigned = _assignments(tree)
@@ -114,6 +118,10 @@ def _decode_call(value: ast.expr | None) -> ast.Call | None:
     if value is None:
         return None
     for node in ast.walk(value):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("decode", "batch_decode"):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("decode", "batch_decode")
+        ):
             return node
     return None

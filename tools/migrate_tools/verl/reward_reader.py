@@ -192,9 +192,7 @@ class _Reader:
                 "parameters": parameters,
                 "required": required,
                 "traits": found.traits,
-                "environment": {
-                    key: value for key, value in self.environment.items() if f"env:{key}" in found.traits
-                },
+                "environment": {key: value for key, value in self.environment.items() if f"env:{key}" in found.traits},
                 **common,
             }
         )
@@ -211,9 +209,7 @@ class _Reader:
         unfilled = found.signature.unfilled_by(given)
         if missing or unfilled:
             parameters = ", ".join(found.signature.parameters)
-            reason = (
-                f"it does not take {', '.join(missing)}" if missing else f"nothing fills {', '.join(unfilled)}"
-            )
+            reason = f"it does not take {', '.join(missing)}" if missing else f"nothing fills {', '.join(unfilled)}"
             raise RefusedInput(
                 f"{shown}:{found.line}: {name}({parameters}) does not run in verl either: the manager calls it with "
                 f"{', '.join(given)}, and {reason}",
@@ -302,15 +298,22 @@ class _Reader:
         key = self.view.first(MANAGER_KEYS)
         name = str(self.view.get(key)) if key else "naive"
         where = self.view.source(key) if key else None
-        source_key = self.view.first(("reward.reward_manager.source", "reward_manager.source", "reward_model.reward_loop_source"))
+        source_key = self.view.first(
+            ("reward.reward_manager.source", "reward_manager.source", "reward_model.reward_loop_source")
+        )
         if source_key and self.view.get(source_key) == "importlib":
             path = self.view.first(
-                ("reward.reward_manager.module.path", "reward_manager.module.path", "reward_model.reward_loop_module_path")
+                (
+                    "reward.reward_manager.module.path",
+                    "reward_manager.module.path",
+                    "reward_model.reward_loop_module_path",
+                )
             )
             self.notes.append(
                 Note(
                     code="reward-manager-custom",
-                    text=f"the reward manager is the recipe's own class {name} in {self.view.get(path) if path else '?'}; "
+                    text=f"the reward manager is the recipe's own class {name} in "
+                    f"{self.view.get(path) if path else '?'}; "
                     "what it does around the scorer is not carried over",
                     source=self.view.source(source_key) or where,
                 )
@@ -319,7 +322,8 @@ class _Reader:
             self.notes.append(
                 Note(
                     code="reward-manager-unknown",
-                    text=f"reward manager {name} is not one of verl's; what it does around the scorer is not carried over",
+                    text=f"reward manager {name} is not one of verl's; what it "
+                    "does around the scorer is not carried over",
                     source=where,
                 )
             )

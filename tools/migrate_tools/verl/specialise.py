@@ -8,30 +8,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
-
-from migrate_tools.model import Note, SourceRef
+from migrate_tools.model import Note
 from migrate_tools.verl.extract_graph import GraphBuilder
 from migrate_tools.verl.module_finder import ModuleFinder
-from migrate_tools.verl.pymodule import PyModule
+from migrate_tools.verl.prune import Known, prune
+from migrate_tools.verl.pymodule import ImportedName, PyModule
 
-Known: TypeAlias = Mapping[str, tuple[object, ...]]
 FunctionKey: TypeAlias = tuple[Path, str]
-Pruned: TypeAlias = (
-    cst.BaseStatement | cst.If | cst.Else | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel
-)
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 CARRIED = ("data_source", "sandbox_fusion_url")
 MAX_ROUNDS = 6
-
-
-class UnknownValue(Exception):
-    """The test depends on something that is not known."""
 
 
 def specialise(finder: ModuleFinder, path: Path, entry: str, known: Known) -> tuple[Note, ...]:
@@ -105,7 +94,9 @@ def _onward(
     module, local = finder.load(key[0]), _local_imports(function)
     found: list[tuple[FunctionKey, Known]] = []
     for call in (item for item in ast.walk(function) if isinstance(item, ast.Call)):
-        if not any(isinstance(item, ast.Name) and item.id in facts for item in (*call.args, *(k.value for k in call.keywords))):
+        if not any(
+            isinstance(item, ast.Name) and item.id in facts for item in (*call.args, *(k.value for k in call.keywords))
+        ):
             continue
         target = _target(builder, module, call.func, local)
         called = _function(finder, target) if target else None
@@ -147,8 +138,6 @@ class _Calls:
 
 
 def _local_imports(node: ast.AST) -> dict[str, list[Any]]:
-    from migrate_tools.verl.pymodule import ImportedName
-
     found: dict[str, list[Any]] = {}
     for item in ast.walk(node):
         if isinstance(item, ast.ImportFrom):
@@ -217,9 +206,7 @@ def _from_calls(
     return found
 
 
-def _passed(
-    function: FunctionNode, call: ast.Call | None, name: str, facts: Known
-) -> tuple[object, ...] | None:
+def _passed(function: FunctionNode, call: ast.Call | None, name: str, facts: Known) -> tuple[object, ...] | None:
     """Values that a call gives to a parameter; None when unclear."""
     if call is None or any(isinstance(item, ast.Starred) for item in call.args):
         return None
@@ -258,7 +245,9 @@ def _default(function: FunctionNode, name: str) -> ast.expr | None:
 def _stable(function: FunctionNode, known: Known) -> dict[str, tuple[object, ...]]:
     """The known parameters that the function has and never assigns."""
     stored = {
-        item.id for item in ast.walk(function) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store | ast.Del)
+        item.id
+        for item in ast.walk(function)
+        if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store | ast.Del)
     }
     inner = {
         item.arg
@@ -268,205 +257,3 @@ def _stable(function: FunctionNode, known: Known) -> dict[str, tuple[object, ...
     }
     own = _parameters(function)
     return {name: values for name, values in known.items() if name in own and name not in stored | inner}
-
-
-# ---------------------------------------------------------------- pruning
-
-
-def prune(module: PyModule, known: Mapping[str, Known]) -> tuple[str, list[Note]]:
-    """The text of a module without the unreachable branches of the named functions."""
-    wrapper = MetadataWrapper(cst.parse_module(module.code), unsafe_skip_copy=True)
-    transformer = _Prune(module.shown, known, wrapper.resolve(PositionProvider))
-    return wrapper.module.visit(transformer).code, transformer.notes
-
-
-@dataclass(frozen=True)
-class _Test:
-    always: bool
-    never: bool
-
-
-class _Prune(cst.CSTTransformer):
-    def __init__(self, shown: str, known: Mapping[str, Known], positions: Mapping[cst.CSTNode, Any]) -> None:
-        super().__init__()
-        self.notes: list[Note] = []
-        self._shown = shown
-        self._known = known
-        self._positions = positions
-        self._stack: list[str] = []
-        self._elifs: set[int] = set()
-        self._module = cst.Module(body=[])
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        self._stack.append(node.name.value)
-        return True
-
-    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:
-        self._stack.pop()
-        return updated_node
-
-    def visit_If(self, node: cst.If) -> bool:
-        if isinstance(node.orelse, cst.If):
-            self._elifs.add(id(node.orelse))
-        return True
-
-    def leave_If(self, original_node: cst.If, updated_node: cst.If) -> Pruned:
-        if not self._stack or self._stack[0] not in self._known:
-            return updated_node
-        result = self._test(original_node.test)
-        is_elif = id(original_node) in self._elifs
-        if result.never:
-            self._note(original_node)
-            rest = updated_node.orelse
-            if rest is None:
-                return cst.RemoveFromParent()
-            if is_elif:
-                return rest
-            if isinstance(rest, cst.Else):
-                return self._body(rest.body, updated_node.leading_lines)
-            return rest.with_changes(leading_lines=updated_node.leading_lines)
-        if result.always:
-            rest = original_node.orelse
-            while isinstance(rest, cst.If):
-                self._note(rest)
-                rest = rest.orelse
-            if is_elif:
-                return cst.Else(body=updated_node.body, leading_lines=updated_node.leading_lines)
-            return self._body(updated_node.body, updated_node.leading_lines)
-        return updated_node
-
-    def _body(
-        self, body: cst.BaseSuite, leading: Iterable[cst.EmptyLine]
-    ) -> cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel:
-        statements: list[cst.BaseStatement] = []
-        if isinstance(body, cst.IndentedBlock):
-            statements = list(body.body)
-        elif isinstance(body, cst.SimpleStatementSuite):
-            statements = [cst.SimpleStatementLine(body=body.body)]
-        if not statements:
-            return cst.RemoveFromParent()
-        first = statements[0]
-        if isinstance(first, cst.SimpleStatementLine | cst.If):
-            statements[0] = first.with_changes(leading_lines=[*leading, *first.leading_lines])
-        return cst.FlattenSentinel(statements)
-
-    def _note(self, node: cst.If) -> None:
-        text = " ".join(self._module.code_for_node(node.test).split())
-        self.notes.append(
-            Note(
-                code="reward-branch-dropped",
-                text=f"branch `{text[:160]}` is never selected by this data and was left out",
-                source=SourceRef(file=self._shown, line=self._positions[node].start.line),
-            )
-        )
-
-    def _test(self, test: cst.BaseExpression) -> _Test:
-        try:
-            tree = ast.parse(self._module.code_for_node(test).strip(), mode="eval").body
-        except SyntaxError:
-            return _Test(False, False)
-        known = self._known[self._stack[0]]
-        names = sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in known})
-        results: set[bool | None] = set()
-        for values in _combinations([known[name] for name in names]):
-            try:
-                results.add(truth(tree, dict(zip(names, values, strict=True))))
-            except UnknownValue:
-                results.add(None)
-        return _Test(results == {True}, results == {False})
-
-
-def _combinations(sets: list[tuple[object, ...]]) -> Iterable[tuple[object, ...]]:
-    import itertools
-
-    return itertools.product(*sets)
-
-
-def truth(node: ast.expr, values: Mapping[str, object]) -> bool:
-    """The truth of a test under known names; unknown parts matter only where they can change the result.
-
-    Raises:
-        UnknownValue: the result depends on something unknown.
-    """
-    if isinstance(node, ast.BoolOp):
-        decisive = isinstance(node.op, ast.Or)
-        unknown = False
-        for part in node.values:
-            try:
-                if truth(part, values) == decisive:
-                    return decisive
-            except UnknownValue:
-                unknown = True
-        if unknown:
-            raise UnknownValue
-        return not decisive
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return not truth(node.operand, values)
-    return bool(evaluate(node, values))
-
-
-STRING_METHODS = frozenset({"startswith", "endswith", "lower", "upper", "strip", "split", "replace", "casefold"})
-
-
-def evaluate(node: ast.expr, values: Mapping[str, object]) -> Any:
-    """The value of a side-effect free expression over known names and literals.
-
-    Raises:
-        UnknownValue: it is anything else.
-    """
-    if isinstance(node, ast.Name):
-        if node.id not in values:
-            raise UnknownValue
-        return values[node.id]
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.List | ast.Tuple | ast.Set):
-        return [evaluate(item, values) for item in node.elts]
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        return _compare(node.ops[0], evaluate(node.left, values), evaluate(node.comparators[0], values))
-    if isinstance(node, ast.BoolOp) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)):
-        return truth(node, values)
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant | ast.UnaryOp):
-        try:
-            return evaluate(node.value, values)[ast.literal_eval(node.slice)]
-        except (TypeError, IndexError, KeyError, ValueError):
-            raise UnknownValue from None
-    if isinstance(node, ast.Call):
-        return _call(node, values)
-    raise UnknownValue
-
-
-def _compare(operator: ast.cmpop, left: Any, right: Any) -> bool:
-    try:
-        if isinstance(operator, ast.Eq):
-            return bool(left == right)
-        if isinstance(operator, ast.NotEq):
-            return bool(left != right)
-        if isinstance(operator, ast.In):
-            return left in right
-        if isinstance(operator, ast.NotIn):
-            return left not in right
-        if isinstance(operator, ast.Is):
-            return left is right
-        if isinstance(operator, ast.IsNot):
-            return left is not right
-    except TypeError:
-        raise UnknownValue from None
-    raise UnknownValue
-
-
-def _call(node: ast.Call, values: Mapping[str, object]) -> Any:
-    if node.keywords:
-        raise UnknownValue
-    arguments = [evaluate(item, values) for item in node.args]
-    if isinstance(node.func, ast.Name) and node.func.id == "str" and len(arguments) == 1:
-        return str(arguments[0])
-    if isinstance(node.func, ast.Attribute) and node.func.attr in STRING_METHODS:
-        owner = evaluate(node.func.value, values)
-        if isinstance(owner, str):
-            arguments = [tuple(item) if isinstance(item, list) else item for item in arguments]
-            try:
-                return getattr(owner, node.func.attr)(*arguments)
-            except (TypeError, ValueError):
-                raise UnknownValue from None
-    raise UnknownValue

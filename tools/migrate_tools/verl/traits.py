@@ -14,7 +14,9 @@ RANDOM = frozenset({"random", "secrets", "uuid"})
 JUDGE_WORDS = ("chat/completions", "v1/completions", "/generate", "judge", "chat.completions")
 RUNNERS = frozenset({"exec", "eval", "compile", "__import__"})
 FILE_CALLS = frozenset({"open", "read_text", "write_text", "read_bytes", "write_bytes", "makedirs", "mkdir", "unlink"})
-TIME_CALLS = frozenset({"time.time", "time.sleep", "time.perf_counter", "time.monotonic", "datetime.now", "asyncio.sleep"})
+TIME_CALLS = frozenset(
+    {"time.time", "time.sleep", "time.perf_counter", "time.monotonic", "datetime.now", "asyncio.sleep"}
+)
 
 
 def find_traits(code: str) -> tuple[str, ...]:
@@ -29,9 +31,8 @@ def find_traits(code: str) -> tuple[str, ...]:
             found |= _call_traits(node)
         elif isinstance(node, ast.Subscript) and _text(node.value) in ("os.environ", "environ"):
             found |= _environment(node.slice)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "http" in found:
-            if any(word in node.value for word in JUDGE_WORDS):
-                found.add("judge")
+        elif isinstance(node, ast.Constant) and "http" in found and _names_a_judge(node.value):
+            found.add("judge")
     if "sleep" in used:
         found.add("time")
     return tuple(sorted(found))
@@ -92,6 +93,10 @@ def _call_traits(node: ast.Call) -> set[str]:
     if text in ("os.getenv", "getenv", "os.environ.get", "environ.get", "os.environ.setdefault") and node.args:
         found |= _environment(node.args[0])
     return found
+
+
+def _names_a_judge(value: object) -> bool:
+    return isinstance(value, str) and any(word in value for word in JUDGE_WORDS)
 
 
 def _environment(node: ast.expr) -> set[str]:

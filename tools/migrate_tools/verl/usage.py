@@ -13,7 +13,22 @@ ValuePath: TypeAlias = tuple[str, ...]
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 ITEM = "*"
 STRING_METHODS = frozenset(
-    "strip lower upper split startswith endswith replace encode lstrip rstrip casefold splitlines find format".split()
+    [
+        "strip",
+        "lower",
+        "upper",
+        "split",
+        "startswith",
+        "endswith",
+        "replace",
+        "encode",
+        "lstrip",
+        "rstrip",
+        "casefold",
+        "splitlines",
+        "find",
+        "format",
+    ]
 )
 LIST_METHODS = frozenset({"append", "tolist", "index", "count", "extend"})
 DICT_METHODS = frozenset({"items", "keys", "values"})
@@ -23,7 +38,8 @@ MAX_DEPTH = 6
 class Usage:
     """Facts about an argument: at each path a set of words.
 
-    Words: string, number, int, list, dict, json, bool, loop, `unpack:N`, `value:REPR` (compared with or defaulted to).
+    Words: string, number, int, list, dict, json, loop, optional, `unpack:N`, `value:REPR` (compared with, or a default).
+        ]
     """
 
     def __init__(self) -> None:
@@ -124,9 +140,7 @@ def _parameters(node: FunctionNode) -> list[str]:
 class _Follow:
     """Follows one value through a function: names that hold it or a part of it, and what is done with them."""
 
-    def __init__(
-        self, functions: dict[str, FunctionNode], usage: Usage, seen: set[tuple[str, str, ValuePath]]
-    ) -> None:
+    def __init__(self, functions: dict[str, FunctionNode], usage: Usage, seen: set[tuple[str, str, ValuePath]]) -> None:
         self._functions = functions
         self._usage = usage
         self._seen = seen
@@ -238,7 +252,9 @@ class _Follow:
         name = ast.unparse(node.func)
         found = self.path(node)
         if found is not None and isinstance(node.func, ast.Attribute) and node.func.attr in ("get", "pop"):
-            self._usage.add(found, *(f"value:{ast.unparse(item)}" for item in node.args[1:2] if _literal(item)))
+            self._usage.add(
+                found, "optional", *(f"value:{ast.unparse(item)}" for item in node.args[1:2] if _literal(item))
+            )
         if isinstance(node.func, ast.Attribute):
             base = self.path(node.func.value)
             if base is not None:
@@ -282,9 +298,13 @@ class _Follow:
 
     def _use_membership(self, left: ast.expr, right: ast.expr) -> None:
         holder, member = self.path(right), self.path(left)
-        if holder is not None and isinstance(left, ast.Constant) and isinstance(left.value, str):
-            if "dict" in self._usage.at(holder) or self._usage.keys(holder):
-                self._usage.add((*holder, left.value))
+        text = left.value if isinstance(left, ast.Constant) and isinstance(left.value, str) else None
+        if (
+            holder is not None
+            and text is not None
+            and ("dict" in self._usage.at(holder) or text in self._usage.keys(holder))
+        ):
+            self._usage.add((*holder, text), "optional")
         if member is not None:
             self._usage.add(member, *(f"value:{ast.unparse(item)}" for item in _elements(right)))
 
