@@ -14,7 +14,7 @@ from migrate_tools.parity import compare, oracle
 from migrate_tools.parity.frozen import Budget, FrozenCases
 from migrate_tools.sandbox import Sandbox, open_sandbox
 
-CONVERTER = '''
+CONVERTER = """
 import argparse, pathlib
 import pyarrow as pa, pyarrow.parquet as pq
 
@@ -28,8 +28,8 @@ for file in sorted(pathlib.Path(options.input_dir).glob("*.parquet")):
         row["label"] = (row.get("reward_model") or {}).get("ground_truth")
         row["extra_info"] = {**(row.get("extra_info") or {}), "data_source": row.get("data_source")}
     pq.write_table(pa.Table.from_pylist(rows), pathlib.Path(options.output_dir) / file.name)
-'''
-WRAPPER = '''
+"""
+WRAPPER = """
 import asyncio
 
 SPECIAL_TOKENS = ("<|im_end|>", "<|im_start|>", "<|endoftext|>")
@@ -54,7 +54,7 @@ async def reward_func(args, sample, **_):
         sample.metadata["reward_error"] = repr(error)
         reward = {"score": FLOOR, "acc": FLOOR}
     return reward
-'''
+"""
 TRUTHS = ("72", "-3", "0.5", "1,234", "Paris")
 
 
@@ -135,9 +135,7 @@ def bench(tmp_path: Path, sandbox: Sandbox) -> Callable[..., Bench]:
             reward=RewardSpec(**{"kind": "custom", "path": "reward.py", "function": "compute_score", **spec}),
             data=DataSpec(example_rows=examples),
         )
-        recipe = Recipe(
-            name="demo", root=str(project), project_root=str(project), sha256="0" * 64, launches=(launch,)
-        )
+        recipe = Recipe(name="demo", root=str(project), project_root=str(project), sha256="0" * 64, launches=(launch,))
         made = Bench(tmp_path, sandbox, recipe, launch, stage)
         made.port(scorer if port is None else port, wrapper)
         return made

@@ -80,7 +80,7 @@ def make_cases(
     spare = 0
     for name, share in SHARES.items():
         wanted = max(8, budget * share // total) + spare
-        chosen = _spread(pools[name], wanted)
+        chosen = pools[name][:wanted] if name == "edge" else _spread(pools[name], wanted)
         spare = wanted - len(chosen)
         drafts += chosen
     if spare:
@@ -162,7 +162,12 @@ def _truths(answers: Sequence[list[str]]) -> Iterator[_Draft]:
 
 
 def _edges(rows: int, answers: Sequence[list[str]]) -> Iterator[_Draft]:
-    for number, text in enumerate(forms.EDGES):
+    for number, text in enumerate(forms.EDGES[:12]):
+        yield _Draft(number % rows, "edge", text)
+    for row in _few(answers, 2):
+        yield _Draft(row, "edge", FILLER * 500 + answers[row][0])
+        yield _Draft(row, "edge", f"{answers[row][0]}\r\n", ended=False)
+    for number, text in enumerate(forms.EDGES[12:]):
         yield _Draft(number % rows, "edge", text)
     for row in _few(answers, 2):
         value = answers[row][0]

@@ -49,6 +49,7 @@ def _run(context: Context, launch: Launch, frozen: FrozenCases) -> tuple[CheckSt
         return "not_checkable", frozen.reason, {"missing": frozen.meta["missing"]}
     cases, olds = frozen.cases(), frozen.outcomes()
     job = build_job(context, launch, frozen, NEW_SECONDS)
+    job["comparable"] = [i for i, old in enumerate(olds) if old["stable"] and old["kind"] in ("value", "exception")]
     place = context.work / "parity" / launch.name / "new"
     answer = run_new(context, frozen, job, [json.dumps(_inputs(case)) for case in cases], place)
     if "error" in answer:

@@ -150,6 +150,7 @@ def variants(value: str) -> list[str]:
     if number:
         digits = value.strip().replace(",", "")
         amount = float(digits)
+        forms.insert(0, f"{digits}0")
         whole = amount.is_integer()
         forms += [
             digits,

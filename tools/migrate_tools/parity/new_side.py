@@ -61,10 +61,11 @@ def _answer(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         item_seconds=job["case_seconds"],
         total_seconds=job["total_seconds"],
     )
-    groups = min(job.get("groups", 12), len(cases) // GROUP)
+    usable = [i for i in job.get("comparable", range(len(cases))) if records[i]["kind"] == "value"]
+    groups = min(job.get("groups", 12), len(usable) // GROUP)
     grouped = supervise.run_items(
         range(groups),
-        lambda: _group_runner(job, rows, cases),
+        lambda: _group_runner(job, rows, cases, usable, groups),
         item_seconds=2 * job["case_seconds"],
         total_seconds=job["total_seconds"] / 4,
     )
@@ -189,14 +190,15 @@ def _single_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str
     return run
 
 
-def _group_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]]) -> supervise.Runner:
-    """The list form, eight samples a call, spread over the whole set."""
+def _group_runner(
+    job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]], usable: list[int], groups: int
+) -> supervise.Runner:
+    """The list form, eight samples a call, spread over the usable cases."""
     caller = Caller(job)
-    stride = max(1, len(cases) // (GROUP * max(1, job.get("groups", 12))))
+    stride = max(1, len(usable) // (GROUP * max(1, groups)))
 
     def run(group: int) -> dict[str, Any]:
-        indexes = [(group * GROUP + k) * stride for k in range(GROUP)]
-        indexes = [index for index in indexes if index < len(cases)]
+        indexes = [usable[(group * GROUP + k) * stride] for k in range(GROUP)]
         samples = [caller.sample(rows[cases[i]["row"]], cases[i]) for i in indexes]
         raw = caller.call(samples)
         if not isinstance(raw, list) or len(raw) != len(samples):
@@ -225,7 +227,8 @@ def _covered(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]
     sys.settrace(trace)
 
     def run(_: int) -> dict[str, Any]:
-        for case in cases[:: max(1, len(cases) // COVERED)]:
+        chosen = [cases[index] for index in job.get("comparable", range(len(cases)))]
+        for case in chosen[:: max(1, len(chosen) // COVERED)]:
             with contextlib.suppress(Exception):
                 caller.call(caller.sample(rows[case["row"]], case))
         return {"kind": "value", "lines": sorted(seen)}

@@ -14,7 +14,9 @@ from migrate_tools.parity.newjob import Context, run_new
 from migrate_tools.parity.oracle import fresh_folder
 from migrate_tools.parity.verdicts import judge
 
-PLUMBING = frozenset({"reward_func"})
+PLUMBING = frozenset(
+    {"reward_func", "_report", "_Worker", "_serve", "_stop_workers", "_run", "_in_worker", "_scorer_loop", "_awaited"}
+)
 """Functions of the generated module that only pass things on."""
 
 
@@ -57,7 +59,7 @@ def measure(
 
 
 def _reached(text: str, lines: Collection[int], functions: Collection[str]) -> set[int]:
-    """Lines worth changing: those seen to run, and the functions that the original ran where another process hides them."""
+    """Lines worth changing: those seen to run, and functions the original ran that another process hides."""
     reached = set(lines)
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in functions:

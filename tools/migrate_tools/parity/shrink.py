@@ -47,6 +47,7 @@ def shrink(
     from migrate_tools.parity import oracle
 
     deadline = time.monotonic() + SECONDS
+    plain = {key: value for key, value in job.items() if key != "comparable"}
     cases = frozen.cases()
     chosen = _chosen([cases[index] for index in wrong])
     prompts = _prompts(launch, frozen)
@@ -67,7 +68,7 @@ def shrink(
         olds = oracle.run_old(
             context.sandbox, context.recipe, launch, old_job, frozen.folder, lines, place / "shrink_old"
         )
-        answer = run_new(context, frozen, {**job, "total_seconds": SECONDS, "groups": 0}, lines, place / "shrink_new")
+        answer = run_new(context, frozen, {**plain, "total_seconds": SECONDS, "groups": 0}, lines, place / "shrink_new")
         if isinstance(olds, str) or "error" in answer:
             break
         progress = _keep_smallest(trials, olds[0]["records"], answer["records"], current, found)
