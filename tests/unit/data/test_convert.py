@@ -175,7 +175,9 @@ def test_tools_need_a_list_in_every_row(write_rows: Any, rows: Any) -> None:
 
 def test_raw_data_is_refused_with_advice(write_rows: Any) -> None:
     source = write_rows([{"question": "1+1?", "answer": "2"}])
-    with pytest.raises(ConvertError, match=r"no column reward_model \(it has question, answer\); run the recipe's data"):
+    with pytest.raises(
+        ConvertError, match=r"no column reward_model \(it has question, answer\); run the recipe's data"
+    ):
         converted(source)
 
 

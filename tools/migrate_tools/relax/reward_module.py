@@ -221,7 +221,7 @@ def _modules(mode: Mode, environment: Mapping[str, str]) -> tuple[str, ...]:
 def _call(entry: str, *, positional: bool) -> str:
     if not positional:
         return f"{entry}(**request)"
-    return f"{entry}(*(request.pop(name) for name in {FOUR!r}), **request)"
+    return f"{entry}(*[request.pop(name) for name in {FOUR!r}], **request)"
 
 
 def _extra_keys(launch: Launch, found: Extracted) -> dict[str, Any]:
