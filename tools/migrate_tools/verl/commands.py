@@ -117,9 +117,9 @@ _DIALECTS = (
 _KINDS = (
     ("sft", "supervised fine-tuning", re.compile(r"(?:^|[._])(?:\w*_)?sft(?:_|\.|$)|sft_trainer")),
     ("eval", "evaluation only", re.compile(r"(?:^|\.)(?:main_eval|evaluate|evaluation|main_evaluation|eval\w*)$")),
-    ("generation", "generation only", re.compile(r"main_generation|(?:^|\.)(?:generate|inference|batch_inference|infer)\w*$")),
+    ("generation", "generation only", re.compile(r"main_generation|(?:^|\.)(?:batch_)?(?:generate|infer)\w*$")),
     ("diffusion", "diffusion model training", re.compile(r"diffusion|dance_grpo|flow_grpo|fastvideo")),
-    ("tool", "not training", re.compile(r"model_merger|converter|preprocess|prepare|http\.server|vllm\.entrypoints|sglang\.")),
+    ("tool", "not training", re.compile(r"model_merger|converter|preprocess|prepare|http\.server|vllm\.|sglang\.")),
 )  # fmt: skip
 
 

@@ -15,9 +15,10 @@ from migrate_tools.verl.commands import parse
 from migrate_tools.verl.discover import show
 from migrate_tools.verl.launch import Recorded, ScriptRun, run_scripts, strip_roots
 from migrate_tools.verl.paths import resolve
-from migrate_tools.verl.shellmap import Evaluator, untaken_settings
+from migrate_tools.verl.shellmap import Evaluator
 from migrate_tools.verl.shelltree import Script, ShellSyntaxError, line_of, parse_script, side_effects
 from migrate_tools.verl.symbolic import Word
+from migrate_tools.verl.untaken import untaken_settings
 
 if TYPE_CHECKING:
     from migrate_tools.sandbox import Sandbox

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-import os
 import re
 import stat
 from collections.abc import Sequence
@@ -61,7 +60,7 @@ def discover(path: Path, project: Path, launches: Sequence[str] = ()) -> Found:
         raise RefusedInput(f"{path}: no such folder", "give the recipe's folder or a .sh file")
     found = Found(path)
     try:
-        os.listdir(path)
+        next(path.iterdir(), None)
     except OSError as error:
         raise RefusedInput(f"{path}: cannot be read ({error.strerror})", "check its permissions") from error
     files = list(walk(path))

@@ -1,4 +1,4 @@
-"""Composes a recipe's configuration with hydra-core over the config tree of its verl version, without importing verl."""
+"""Composes a recipe's configuration with hydra-core over its verl version's config tree, without importing verl."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import copy
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -109,7 +109,7 @@ def hydra_main_of(file: Path) -> tuple[str | None, str | None]:
 
 
 @contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterable[None]:  # type: ignore[misc]
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """oc.env sees the launch's variables only, never ours."""
     saved = dict(os.environ)
     os.environ.clear()
@@ -225,7 +225,7 @@ def _select(config: DictConfig, key: str) -> Any:
     node: Any = config
     for part in key.split("."):
         if isinstance(node, DictConfig):
-            if node._is_none() or node._is_missing() or part not in node.keys():
+            if node._is_none() or node._is_missing() or part not in list(node.keys()):
                 return _ABSENT
             node = node._get_node(part)
         elif OmegaConf.is_list(node) and part.isdigit() and int(part) < len(node):
@@ -237,38 +237,82 @@ def _select(config: DictConfig, key: str) -> Any:
 
 def flatten(config: DictConfig) -> dict[str, Any]:
     """Every leaf as a dotted key, interpolations resolved where they can be; lists and empty mappings are leaves."""
-    try:
-        plain = OmegaConf.to_container(config, resolve=True)
-    except (OmegaConfBaseException, ValueError, TypeError):
-        plain = _resolve_each(config)
-    out: dict[str, Any] = {}
-    _flatten(plain, "", out)
-    return out
+    raw = OmegaConf.to_container(config, resolve=False)
+    return Resolver(config, raw).leaves()
 
 
-def _flatten(value: Any, key: str, out: dict[str, Any]) -> None:
-    if isinstance(value, dict) and value:
-        for name, inner in value.items():
-            _flatten(inner, f"{key}.{name}" if key else str(name), out)
-    elif key:
-        out[key] = value
+_PATH = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
+_SELECT = re.compile(r"\$\{oc\.select:\s*([A-Za-z_][\w.]*)\s*(?:,\s*([\w.-]*)\s*)?\}")
+_WORDS = {"": None, "null": None, "none": None, "true": True, "false": False}
 
 
-def _resolve_each(config: Any) -> Any:
-    """As to_container(resolve=True), but an interpolation that cannot be resolved stays as text."""
-    if isinstance(config, DictConfig):
-        return {str(name): _resolve_item(config, name) for name in config}
-    return [_resolve_item(config, index) for index in range(len(config))]
+class Resolver:
+    """Resolves interpolations of a configuration.
 
+    References and `oc.select` are followed here, because OmegaConf's own grammar takes most of the time of a read;
+    every other form goes to OmegaConf. What cannot be resolved stays as text.
+    """
 
-def _resolve_item(parent: Any, name: Any) -> Any:
-    node = parent._get_node(name)
-    if OmegaConf.is_missing(parent, name):
-        return "???"
-    try:
-        value = parent[name]
-    except (OmegaConfBaseException, ValueError, TypeError):
-        return node._value() if node is not None else None
-    if OmegaConf.is_config(value):
-        return _resolve_each(value)
-    return value
+    def __init__(self, config: DictConfig, raw: Any) -> None:
+        self.config = config
+        self.raw = raw
+        self.done: dict[str, Any] = {}
+
+    def leaves(self) -> dict[str, Any]:
+        """Dotted key -> resolved value."""
+        out: dict[str, Any] = {}
+        self._collect(self.raw, "", out)
+        return out
+
+    def _collect(self, value: Any, key: str, out: dict[str, Any]) -> None:
+        if isinstance(value, str) and "${" in value:
+            value = self.text(value, key, 0)
+        if isinstance(value, dict) and value:
+            for name, inner in value.items():
+                self._collect(inner, f"{key}.{name}" if key else str(name), out)
+        elif key:
+            out[key] = self._inside(value, key) if isinstance(value, list | dict) else value
+
+    def _inside(self, value: Any, key: str) -> Any:
+        if isinstance(value, str) and "${" in value:
+            return self.text(value, key, 0)
+        if isinstance(value, list):
+            return [self._inside(item, f"{key}[{index}]") for index, item in enumerate(value)]
+        if isinstance(value, dict):
+            return {name: self._inside(item, f"{key}.{name}") for name, item in value.items()}
+        return value
+
+    def text(self, text: str, key: str, depth: int) -> Any:
+        """The value of a text with interpolations that stands at `key`."""
+        if depth > 20:
+            return text
+        match = _PATH.fullmatch(text)
+        if match:
+            found = self._at(match[1], depth)
+            return self._by_omegaconf(text, key) if found is _ABSENT else found
+        match = _SELECT.fullmatch(text)
+        if match and (match[2] or "").lower() in _WORDS:
+            found = self._at(match[1], depth)
+            return _WORDS[(match[2] or "").lower()] if found is _ABSENT or found == "???" else found
+        return self._by_omegaconf(text, key)
+
+    def _at(self, path: str, depth: int) -> Any:
+        node = self.raw
+        for part in path.split("."):
+            if isinstance(node, str) and "${" in node:
+                return _ABSENT
+            if not isinstance(node, dict) or part not in node:
+                return _ABSENT
+            node = node[part]
+        if isinstance(node, str) and "${" in node:
+            return self.text(node, path, depth + 1)
+        return node
+
+    def _by_omegaconf(self, text: str, key: str) -> Any:
+        try:
+            value = OmegaConf.select(self.config, key, throw_on_missing=False)
+            if OmegaConf.is_config(value):
+                return OmegaConf.to_container(value, resolve=True)
+        except (OmegaConfBaseException, ValueError, TypeError):
+            return text
+        return text if value is None and "oc." not in text else value

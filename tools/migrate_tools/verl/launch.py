@@ -1,4 +1,4 @@
-"""Training commands of launch scripts: recorded in the sandbox, or read from the syntax tree when a script cannot run."""
+"""Training commands of launch scripts, recorded in the sandbox."""
 
 from __future__ import annotations
 

@@ -73,10 +73,8 @@ def read_recipe(
     )  # fmt: skip
     verl = best_fit(choice, lambda ref: reader.misfits(rl[:SAMPLE], ref), progress)
     names = _names(rl)
-    read = []
-    for item, name in zip(rl, names, strict=True):
-        progress(f"composing {name}")
-        read.append(reader.launch(item, name, verl))
+    read, refused = _read_all(reader, rl, names, verl)
+    skipped += refused
     return Recipe(
         name=path.stem if path.is_file() else path.name,
         root=str(found.root),
@@ -89,6 +87,29 @@ def read_recipe(
         shell_features=commands.features,
         notes=tuple(_secret_notes(len(found.secrets))),
     )
+
+
+def _read_all(
+    reader: _LaunchReader, items: Sequence[Found], names: Sequence[str], verl: VerlRef
+) -> tuple[list[Launch], list[Skipped]]:
+    """Every launch that can be read; one with a broken reward or broken data is named, and does not stop the others.
+
+    Raises:
+        RefusedInput: none of them can be read.
+    """
+    read: list[Launch] = []
+    refused: list[Skipped] = []
+    first: RefusedInput | None = None
+    for item, name in zip(items, names, strict=True):
+        reader.progress(f"composing {name}")
+        try:
+            read.append(reader.launch(item, name, verl))
+        except RefusedInput as error:
+            first = first or error
+            refused.append(Skipped(file=item.file, reason=f"refused: {clean_text(error.line())}"))
+    if not read and first is not None:
+        raise first
+    return read, refused
 
 
 def _links(root: Path, project: Path) -> dict[str, str]:
@@ -253,7 +274,8 @@ class _LaunchReader:
         if remark:
             notes.append(Note(code="config-not-found", text=clean_text(remark), source=place))
         if composed.error:
-            text = f"the base configuration does not compose ({clean_text(composed.error)}); only the recipe's settings are known"
+            why = clean_text(composed.error)
+            text = f"the base configuration does not compose ({why}); only the recipe's settings are known"
             notes.append(Note(code="config-not-composed", text=text, source=place))
         for variable in item.unset:
             text = f"the script reads ${variable} and nobody sets it: give it a value before running"

@@ -29,7 +29,8 @@ _URL = re.compile(r"(?P<name>[a-z][a-z0-9+]*://[^\s/:@$]+)(?P<gap>:)(?P<value>[^
 _LOGIN = re.compile(r"(?P<name>wandb\s+login)(?P<gap>\s+(?:--relogin\s+)?)(?P<value>[0-9a-f]{40})\b")
 _TOKENS = tuple((kind, re.compile(pattern)) for kind, pattern in _TOKEN_KINDS)
 _PLACEHOLDER = re.compile(
-    r"^(?:your|my|the|xx|\.\.\.|<|dummy|empty|none|null|false|true|test|fake|placeholder|change|example|not[-_ ]?(?:needed|used))"
+    r"^(?:your|my|the|xx|\.\.\.|<|dummy|empty|none|null|false|true|test|fake|placeholder|change|example)"
+    r"|^not[-_ ]?(?:needed|used)"
     r"|(?:your|here|placeholder|xxxx|dummy)",
     re.IGNORECASE,
 )

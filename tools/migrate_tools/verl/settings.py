@@ -116,6 +116,14 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
+def _needed(key: str, config: Mapping[str, Any]) -> bool:
+    """Whether a value without a default matters: those of a reward model only when there is one."""
+    for head in ("reward.reward_model.", "reward_model."):
+        if key.startswith(head):
+            return config.get(f"{head}enable") is True
+    return True
+
+
 def setting_notes(
     settings: Sequence[Setting], parsed: Sequence[Parsed], composed: Composed, version: str
 ) -> list[Note]:
@@ -133,6 +141,6 @@ def setting_notes(
             text = f"{clean_text(composed.misfits[index])} (read against verl {version}); the setting is kept"
             notes.append(Note(code="version-skew", text=text, source=places.get(item.key)))
     for key, value in composed.config.items():
-        if value == "???":
+        if value == "???" and _needed(key, composed.config):
             notes.append(Note(code="mandatory-value", text=f"{key} has no default in verl {version} and is not set"))
     return notes

@@ -7,13 +7,25 @@ functions, sourced files, `if`, `case` and loops (once); the rest is left to the
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from migrate_tools.verl.shelltree import Node, Script, last_line_of, line_of, literal, walk
-from migrate_tools.verl.symbolic import Piece, Word, split_pieces, static, with_default
+from migrate_tools.verl.conditions import decide
+from migrate_tools.verl.shelltree import Node, Script, last_line_of, line_of, literal
+from migrate_tools.verl.symbolic import (
+    Piece,
+    Word,
+    ansi,
+    by_line,
+    joined,
+    literal_pieces,
+    split_pieces,
+    static,
+    with_default,
+)
 
 Value = tuple[Piece, ...] | list[Word]
 MAX_DEPTH = 12
@@ -57,10 +69,8 @@ class Evaluator:
 
     def follow(self, script: Script) -> None:
         """Execute a script symbolically."""
-        try:
+        with contextlib.suppress(_Exit):
             self._file(script)
-        except _Exit:
-            pass
 
     def _file(self, script: Script) -> None:
         if script.file in self._stack:
@@ -82,15 +92,15 @@ class Evaluator:
         for part in parts or []:
             kind = part["Type"]
             if kind == "Lit":
-                out += _literal_pieces(part.get("Value", ""), line_of(part), quoted)
+                out += literal_pieces(part.get("Value", ""), line_of(part), quoted)
             elif kind == "SglQuoted":
                 text = part.get("Value", "")
-                out += _lines(_ansi(text) if part.get("Dollar") else text, line_of(part))
+                out += by_line(ansi(text) if part.get("Dollar") else text, line_of(part))
             elif kind == "DblQuoted":
                 out += self._pieces(part.get("Parts"), script, True)
             elif kind == "ParamExp":
                 value = self._parameter(part, script)
-                out += _joined(value) if isinstance(value, list) else value
+                out += joined(value) if isinstance(value, list) else value
             elif kind == "CmdSubst":
                 out.append(self._substitution(part, script))
             else:
@@ -120,7 +130,7 @@ class Evaluator:
                     words[-1] += item.pieces
             elif part["Type"] == "ParamExp":
                 value = self._parameter(part, script)
-                pieces = split_pieces(_joined(value) if isinstance(value, list) else value)
+                pieces = split_pieces(joined(value) if isinstance(value, list) else value)
                 present |= any(pieces)
                 words[-1] += pieces[0]
                 words += pieces[1:]
@@ -243,8 +253,29 @@ class Evaluator:
                 self._file(inner)
         elif name == "exit":
             raise _Exit
+        elif inner := self._called(command, words, script):
+            self._subshell(inner)
         elif words:
             self.commands.append(SymbolicCommand(words, script, line_of(command)))
+
+    def _called(self, command: Node, words: list[Word], script: Script) -> Script | None:
+        """The project's script that a command runs: `bash x.sh` or the path of a script."""
+        for index, word in enumerate(words[:3]):
+            text = word.known()
+            if index == 0 and text in ("bash", "sh"):
+                continue
+            if index and text is not None and text.startswith("-"):
+                continue
+            if index < len(command["Args"]) and text is None:
+                text = script.text(command["Args"][index])
+            return self.load(text, script) if text and text.strip("\"'").endswith((".sh", ".bash")) else None
+        return None
+
+    def _subshell(self, script: Script) -> None:
+        saved, functions = dict(self.variables), dict(self.functions)
+        with contextlib.suppress(_Exit):
+            self._file(script)
+        self.variables, self.functions = saved, functions
 
     def _declare(self, command: Node, script: Script) -> None:
         export = (command.get("Variant") or {}).get("Value") == "export"
@@ -274,7 +305,7 @@ class Evaluator:
         if clause.get("Cond"):
             taken = self._branch_taken(clause.get("Then"), clause["Cond"], script)
             if taken is None:
-                taken = self._test(clause["Cond"], script)
+                taken = decide(self._pieces, clause["Cond"], script)
         else:
             taken = True
         if taken or (taken is None and not clause.get("Else") and self.ran is not None):
@@ -298,7 +329,7 @@ class Evaluator:
         if operator not in ("&&", "||"):
             self._statements([command["X"], command["Y"]], script)
             return
-        verdict = self._test([command["X"]], script)
+        verdict = decide(self._pieces, [command["X"]], script)
         if verdict is None:
             self._statements([command["X"]], script)
             if operator == "&&":
@@ -330,159 +361,7 @@ class Evaluator:
         lines = set(range(line_of(statements[0]), last_line_of(statements[-1]) + 1)) - shared
         return bool(lines & self.ran[script.file]) if lines else None
 
-    def _test(self, statements: list[Node], script: Script) -> bool | None:
-        if len(statements) != 1 or not statements[0].get("Cmd"):
-            return None
-        result = self._test_command(statements[0]["Cmd"], script)
-        return result if result is None or not statements[0].get("Negated") else not result
-
-    def _test_command(self, command: Node, script: Script) -> bool | None:
-        kind = command["Type"]
-        if kind == "BinaryCmd":
-            first, second = self._test([command["X"]], script), self._test([command["Y"]], script)
-            return _combine(
-                "&&" in script.between(command["X"]["End"]["Offset"], command["Y"]["Pos"]["Offset"]), first, second
-            )
-        if kind == "Block" and len(command.get("Stmts") or []) == 1:
-            return self._test(command["Stmts"], script)
-        if kind == "TestClause":
-            return self._test_expression(command["X"], script)
-        if kind == "CallExpr" and command.get("Args"):
-            words = [static(self._pieces(w.get("Parts"), script, False)) for w in command["Args"]]
-            if words[0] in ("true", ":"):
-                return True
-            if words[0] == "false":
-                return False
-            if words[0] in ("[", "test"):
-                return _simple_test(words[1:-1] if words[0] == "[" else words[1:])
-        return None
-
-    def _test_expression(self, node: Node, script: Script) -> bool | None:
-        kind = node.get("Type")
-        if kind == "ParenTest":
-            return self._test_expression(node["X"], script)
-        if kind == "UnaryTest":
-            operator = script.between(node["Pos"]["Offset"], node["X"]["Pos"]["Offset"]).strip()
-            if operator == "!":
-                inner = self._test_expression(node["X"], script)
-                return None if inner is None else not inner
-            return _simple_test([operator, self._text_of(node["X"], script)])
-        if kind == "BinaryTest":
-            operator = script.between(node["X"]["End"]["Offset"], node["Y"]["Pos"]["Offset"]).strip()
-            if operator in ("&&", "||"):
-                both = self._test_expression(node["X"], script), self._test_expression(node["Y"], script)
-                return _combine(operator == "&&", *both)
-            left, right = self._text_of(node["X"], script), self._text_of(node["Y"], script)
-            if operator in ("==", "=", "!=") and left is not None and right is not None:
-                return fnmatch.fnmatchcase(left, right) == (operator != "!=")
-            return _simple_test([left, operator, right])
-        text = self._text_of(node, script)
-        return None if text is None else bool(text)
-
-    def _text_of(self, node: Node, script: Script) -> str | None:
-        return static(self._pieces(node.get("Parts"), script, False))
-
-
-def untaken_settings(script: Script, ran: set[int]) -> list[tuple[str, int, int]]:
-    """Branches that did not run and hold settings: the condition's text, its line, and how many."""
-    found = []
-    for node in walk(script.tree):
-        if node.get("Type") == "IfClause":
-            label = script.between(node["Cond"][0]["Pos"]["Offset"], node["Cond"][-1]["End"]["Offset"])
-            found += _untaken(node.get("Then"), f"if {label}", line_of(node), ran)
-            rest = node.get("Else")
-            if rest and not rest.get("Cond"):
-                found += _untaken(rest.get("Then"), f"not ({label})", line_of(rest), ran)
-        elif node.get("Type") == "CaseClause":
-            subject = script.text(node["Word"])
-            for item in node.get("Items") or []:
-                label = " | ".join(script.text(p) for p in item["Patterns"])
-                found += _untaken(item.get("Stmts"), f"{subject} is {label}", line_of(item), ran)
-    return found
-
-
-def _untaken(statements: list[Node] | None, label: str, line: int, ran: set[int]) -> list[tuple[str, int, int]]:
-    if not statements or set(range(line_of(statements[0]), last_line_of(statements[-1]) + 1)) & ran:
-        return []
-    count = sum(
-        1
-        for node in walk(statements)
-        if (node.get("Type") == "Lit" and re.match(r"[+~]{0,2}[a-z_][\w.]*\.[\w.]+=", node.get("Value", "")))
-    )
-    return [(" ".join(label.split()), line, count)] if count else []
-
 
 def _operator(text: str, name: str) -> str:
     match = re.match(r"\$\{" + re.escape(name) + r"(?:\[[^\]]*\])?(:?[-=+?])", text)
     return match[1] if match else ""
-
-
-def _literal_pieces(text: str, line: int, quoted: bool) -> list[Piece]:
-    """A literal part: continuation lines removed, escapes resolved, one piece a line."""
-    out = []
-    for chunk in re.split(r"(?<=\n)", text):
-        clean = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", chunk)
-        clean = re.sub(r'\\([$`"\\])', r"\1", clean) if quoted else re.sub(r"\\(.)", r"\1", clean, flags=re.DOTALL)
-        if clean:
-            out.append(Piece("literal", clean, line))
-        line += chunk.count("\n")
-    return out
-
-
-def _lines(text: str, line: int) -> list[Piece]:
-    out = []
-    for chunk in re.split(r"(?<=\n)", text):
-        if chunk:
-            out.append(Piece("literal", chunk, line))
-        line += chunk.count("\n")
-    return out
-
-
-def _ansi(text: str) -> str:
-    return text.replace("\\n", "\n").replace("\\t", "\t").replace("\\'", "'")
-
-
-def _joined(words: list[Word]) -> tuple[Piece, ...]:
-    out: list[Piece] = []
-    for index, word in enumerate(words):
-        if index:
-            out.append(Piece("literal", " ", word.line))
-        out += word.pieces
-    return tuple(out)
-
-
-def _combine(conjunction: bool, first: bool | None, second: bool | None) -> bool | None:
-    if conjunction:
-        return False if first is False or second is False else (True if first and second else None)
-    return True if first or second else (False if first is False and second is False else None)
-
-
-def _simple_test(words: list[str | None]) -> bool | None:
-    """`[ ... ]` with one operator; None when a word is unknown or a file is asked for."""
-    if words[:1] == ["!"]:
-        inner = _simple_test(words[1:])
-        return None if inner is None else not inner
-    if any(word is None for word in words):
-        return None
-    texts = [word or "" for word in words]
-    if len(texts) == 1:
-        return bool(texts[0])
-    if len(texts) == 2:
-        return {"-n": bool(texts[1]), "-z": not texts[1]}.get(texts[0])
-    if len(texts) != 3:
-        return None
-    left, operator, right = texts
-    if operator in ("=", "==", "!="):
-        return (left == right) == (operator != "!=")
-    try:
-        order = int(left) - int(right)
-    except ValueError:
-        return None
-    return {
-        "-eq": order == 0,
-        "-ne": order != 0,
-        "-gt": order > 0,
-        "-ge": order >= 0,
-        "-lt": order < 0,
-        "-le": order <= 0,
-    }.get(operator)

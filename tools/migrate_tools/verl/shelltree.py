@@ -118,7 +118,8 @@ def literal(word: Node | None) -> str | None:
 
 
 _SIDE_EFFECTS = {
-    "rm": "removes files", "mv": "moves files", "cp": "copies files", "wget": "downloads", "curl": "makes a web request",
+    "rm": "removes files", "mv": "moves files", "cp": "copies files", "wget": "downloads",
+    "curl": "makes a web request",
     "git": "runs git", "pip": "installs packages", "pip3": "installs packages", "apt": "installs packages",
     "apt-get": "installs packages", "conda": "changes the environment", "ssh": "runs commands on another machine",
     "scp": "copies to another machine", "rsync": "copies files", "sbatch": "submits a SLURM job",

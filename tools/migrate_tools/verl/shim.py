@@ -1,12 +1,13 @@
 """Runs launch scripts inside the sandbox with every external command replaced by a recorder.
 
 Standard library only. Started as `python -m migrate_tools.verl.shim` with the job as JSON on stdin; the records of all
-scripts come back as JSON on stdout. Nothing that a script names is really run but bash, the core utilities and, isolated,
-`python3 -c` (scripts use it for small sums).
+scripts come back as JSON on stdout. Nothing that a script names is really run but bash, the core utilities and,
+isolated, `python3 -c` (scripts use it for small sums).
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -70,7 +71,8 @@ cat "/proc/$$/environ" > "$log.env"
 """
 _INNER = """while [ $# -gt 0 ]; do
   case "${1##*/}" in
-    python|python[0-9]*|torchrun|accelerate|deepspeed|ray|bash|sh|env|nohup|numactl|nsys) SHIM_PARENT="$$-$name"; export SHIM_PARENT; exec "$@";;
+    python|python[0-9]*|torchrun|accelerate|deepspeed|ray|bash|sh|env|nohup|numactl|nsys)
+      SHIM_PARENT="$$-$name"; export SHIM_PARENT; exec "$@";;
   esac
   shift
 done
@@ -87,32 +89,14 @@ exit 0
     "ray": _HEAD + '[ "$1 $2" = "job submit" ] || exit 0\n' + _INNER,
     "uv": _HEAD + '[ "$1" = run ] || exit 0\nshift\n' + _INNER,
     "srun": _HEAD + _INNER,
-    "plain": _HEAD + "exit 0\n",
-    "nvidia-smi": "#!/bin/sh\nfor i in 0 1 2 3 4 5 6 7; do echo \"GPU $i: NVIDIA H100 80GB HBM3\"; done\n",
-    "sleep": """#!/bin/sh
-echo >> "$SHIM_LOG/sleeps"
-[ "$(wc -l < "$SHIM_LOG/sleeps")" -lt 60 ] || kill -9 "$PPID"
-""",
-    "date": "#!/bin/sh\nexec @DATE@ -u -d '2001-02-03 04:05:06' \"$@\"\n",
-    "mktemp": """#!/bin/sh
-case "$*" in *-d*) mkdir -p /work/TMP__; echo /work/TMP__;; *) : > /work/TMP__file; echo /work/TMP__file;; esac
-""",
-    "nproc": "#!/bin/sh\necho 64\n",
-    "hostname": "#!/bin/sh\ncase \"$*\" in *-[iI]*) echo 127.0.0.1;; *) echo localhost;; esac\n",
-    "whoami": f"#!/bin/sh\necho {USER}\n",
-    "uuidgen": "#!/bin/sh\necho 00000000-0000-0000-0000-000000000000\n",
-}  # fmt: skip
-_NAMES: dict[str, tuple[str, ...]] = {
-    "python": ("python", "python2", "python3", *(f"python3.{n}" for n in range(8, 15))),
-    "ray": ("ray",),
-    "uv": ("uv", "poetry", "pixi", "rye"),
-    "srun": ("srun", "numactl", "nsys", "sudo", "conda", "mamba", "micromamba", "singularity", "apptainer", "ncu",
-             "mpirun", "taskset", "unbuffer", "script"),
-    "plain": ("torchrun", "accelerate", "deepspeed", "trl", "pip", "pip3", "hf", "huggingface-cli", "modelscope", "wget",
-              "curl", "git", "docker", "sbatch", "scontrol", "ssh", "scp", "vllm", "sglang_router", "wandb", "swanlab",
-              "tensorboard", "apt", "apt-get", "yum", "npu-smi", "rocm-smi", "make", "cmake", "pkill", "killall",
-              "ldconfig", "ip", "ifconfig", "telnet", "nc", "lsof", "fuser", "rsync", "aws", "gsutil", "tmux", "screen",
-              "aria2c", "unzip", "gcc", "g++", "nvcc", "systemctl", "service", "npm", "node", "bc_"),
+    "plain": (
+        "torchrun", "accelerate", "deepspeed", "trl", "pip", "pip3", "hf", "huggingface-cli", "modelscope",
+        "wget", "curl", "git", "docker", "sbatch", "scontrol", "ssh", "scp", "vllm", "sglang_router",
+        "wandb", "swanlab", "tensorboard", "apt", "apt-get", "yum", "npu-smi", "rocm-smi", "make", "cmake",
+        "pkill", "killall", "ldconfig", "ip", "ifconfig", "telnet", "nc", "lsof", "fuser", "rsync", "aws",
+        "gsutil", "tmux", "screen", "aria2c", "unzip", "gcc", "g++", "nvcc", "systemctl", "service", "npm",
+        "node",
+    ),
 }  # fmt: skip
 SHELL_COMMANDS = ("nvidia-smi", "sleep", "date", "mktemp", "nproc", "hostname", "whoami", "uuidgen")
 
@@ -145,8 +129,13 @@ class Runner:
     def read(self) -> dict[str, Any]:
         """The best record: the first stage that gives a training command, else the first one at all."""
         own = str(Path(self.path).parent)
-        stages = [("plain", CWD, "plain", self.arguments), ("own folder", own, "plain", self.arguments),
-                  ("forgiving", CWD, "forgiving", self.arguments), ("own folder, forgiving", own, "forgiving", self.arguments)]  # fmt: skip
+        given = self.arguments
+        stages = [
+            ("plain", CWD, "plain", given),
+            ("own folder", own, "plain", given),
+            ("forgiving", CWD, "forgiving", given),
+            ("own folder, forgiving", own, "forgiving", given),
+        ]
         if not self.arguments:
             stages.append(("arguments", CWD, "forgiving", list(ARGUMENTS)))
         best: dict[str, Any] | None = None
@@ -178,8 +167,9 @@ class Runner:
         log = self.log_root / str(self.number)
         log.mkdir(parents=True)
         environment = {
-            "PATH": "/shim:/opt/sandbox/bin:/usr/local/bin:/usr/bin:/bin", "HOME": HOME, "USER": USER, "LOGNAME": USER, "LANG": "C.UTF-8",
-            "TERM": "dumb", "SHIM_LOG": str(log), "BASH_ENV": f"/shim/{env}.env", "VERL_USE_UV": "0", **self.markers,
+            "PATH": "/shim:/opt/sandbox/bin:/usr/local/bin:/usr/bin:/bin", "HOME": HOME, "USER": USER,
+            "LOGNAME": USER, "LANG": "C.UTF-8", "TERM": "dumb", "SHIM_LOG": str(log),
+            "BASH_ENV": f"/shim/{env}.env", "VERL_USE_UV": "0", **self.markers,
         }  # fmt: skip
         started = time.monotonic()
         code, errors, timed_out = _run(["bash", self.path, *arguments], cwd, environment, log, self.seconds)
@@ -224,10 +214,8 @@ def _run(argv: list[str], cwd: str, env: dict[str, str], log: Path, seconds: flo
             code: int | None = process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
             timed_out, code = True, None
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
     with errors.open("rb") as read:
         read.seek(max(0, errors.stat().st_size - 20_000))
@@ -293,8 +281,8 @@ def prepare(links: dict[str, str]) -> None:
     Path(HOME).mkdir(parents=True, exist_ok=True)
     cwd = Path(CWD)
     cwd.mkdir(parents=True, exist_ok=True)
-    for entry in sorted(os.listdir("/project")):
-        (cwd / entry).symlink_to(f"/project/{entry}")
+    for entry in sorted(Path("/project").iterdir()):
+        (cwd / entry.name).symlink_to(entry)
     for name, target in links.items():
         place = cwd / name
         if not place.exists() and not place.is_symlink():

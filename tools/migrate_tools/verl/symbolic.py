@@ -147,3 +147,40 @@ def split_pieces(pieces: Iterable[Piece], sep: re.Pattern[str] = re.compile(r"\s
             if part:
                 words[-1].append(replace(piece, text=part))
     return words
+
+
+def literal_pieces(text: str, line: int, quoted: bool) -> list[Piece]:
+    """A literal part: continuation lines removed, escapes resolved, one piece a line."""
+    out = []
+    for chunk in re.split(r"(?<=\n)", text):
+        clean = re.sub(r"(?<!\\)((?:\\\\)*)\\\n", r"\1", chunk)
+        clean = re.sub(r'\\([$`"\\])', r"\1", clean) if quoted else re.sub(r"\\(.)", r"\1", clean, flags=re.DOTALL)
+        if clean:
+            out.append(Piece("literal", clean, line))
+        line += chunk.count("\n")
+    return out
+
+
+def by_line(text: str, line: int) -> list[Piece]:
+    """Quoted text, one piece a line."""
+    out = []
+    for chunk in re.split(r"(?<=\n)", text):
+        if chunk:
+            out.append(Piece("literal", chunk, line))
+        line += chunk.count("\n")
+    return out
+
+
+def ansi(text: str) -> str:
+    """The text of $'...'."""
+    return text.replace("\\n", "\n").replace("\\t", "\t").replace("\\'", "'")
+
+
+def joined(words: list[Word]) -> tuple[Piece, ...]:
+    """Several words as one text."""
+    out: list[Piece] = []
+    for index, word in enumerate(words):
+        if index:
+            out.append(Piece("literal", " ", word.line))
+        out += word.pieces
+    return tuple(out)

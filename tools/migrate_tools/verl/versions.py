@@ -25,10 +25,7 @@ _MIDDLE_KEYS = re.compile(
 _OLD_KEYS = re.compile(
     r"\.(?:ppo_micro_batch_size|log_prob_micro_batch_size)$|^data\.(?:val_batch_size|return_raw_input_ids)$"
 )
-_MODE_REASON = {
-    "rolling": "REQUIRED_VERL.txt says rolling",
-    "rolling_with_baseline": "REQUIRED_VERL.txt says rolling",
-}
+_ROLLING = ("rolling", "rolling_with_baseline")
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,7 @@ def _required(path: Path, root: Path) -> Hint | None:
     if tag and (version := nearest_release(tag)):
         return Hint(version, f"{shown} pins {tag.lstrip('v')}", True)
     mode = fields.get("MODE", "")
-    if mode in _MODE_REASON:
+    if mode in _ROLLING:
         commit = fields.get("VERL_COMMIT") or fields.get("ROLLING_VERL_COMMIT") or ""
         at = f" (last checked at commit {commit[:8]})" if commit else ""
         return Hint(NEWEST, f"{shown} says {mode}{at}; the newest release stands for it", False)
