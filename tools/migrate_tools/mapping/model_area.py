@@ -90,7 +90,7 @@ def _architecture(draft: Draft, recipe: Recipe, path: str, name: str) -> ModelCh
         question,
         "MODEL_CONFIG must be set by the user",
         f"neither a Relax model script nor public numbers are known for {name}",
-        "MODEL_CONFIG=<name of a scripts/models/<name>.sh>",
+        "MODEL_CONFIG=scripts/models/<name>.sh",
     )
     draft.note("model-unknown", f"the architecture of {name} is not known: the script asks for MODEL_CONFIG", PATH)
     return ModelChoice(name, MODEL_CONFIG, (), _sized(name))
