@@ -20,7 +20,10 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None, **kw
 
 
 def returning(expression: str) -> str:
-    return f"import math\n\n\ndef compute_score(data_source, solution_str, ground_truth, extra_info):\n    return {expression}\n"
+    return (
+        f"import math\n\n\ndef compute_score(data_source, solution_str, ground_truth, extra_info):\n"
+        f"    return {expression}\n"
+    )
 
 
 def test_scorer_sees_what_verl_passes(reward: Any) -> None:
@@ -86,7 +89,10 @@ def test_every_shape_becomes_a_dict_with_a_float(reward: Any, expression: str, s
 
 
 def test_numpy_numbers_become_plain_ones(reward: Any) -> None:
-    code = "import numpy\n\n\ndef compute_score(solution_str):\n    return {'score': numpy.float32(0.5), 'n': numpy.int64(2)}\n"
+    code = (
+        "import numpy\n\n\ndef compute_score(solution_str):\n"
+        "    return {'score': numpy.float32(0.5), 'n': numpy.int64(2)}\n"
+    )
     result = reward(code)(FakeSample())
     assert (type(result["score"]), type(result["n"]), result["n"]) == (float, int, 2)
 
@@ -104,7 +110,10 @@ def test_failure_is_the_floor_and_says_why(reward: Any, expression: str) -> None
 
 
 def test_floor_of_a_scorer_with_negative_scores(reward: Any) -> None:
-    code = "def compute_score(solution_str):\n    score = 1.0 if int(solution_str) else -1.0\n    return {'score': score, 'acc': score > 0}\n"
+    code = (
+        "def compute_score(solution_str):\n    score = 1.0 if int(solution_str) else -1.0\n"
+        "    return {'score': score, 'acc': score > 0}\n"
+    )
     call = reward(code)
     assert call(FakeSample("no number")) == {"score": -1.0, "acc": 0.0}
     assert call(FakeSample("0")) == {"score": -1.0, "acc": False}
@@ -127,12 +136,18 @@ def test_keys_that_a_branch_lacks_are_filled(reward: Any) -> None:
 
 
 def test_a_list_is_answered_in_order(reward: Any) -> None:
-    code = "import time\n\n\ndef compute_score(solution_str):\n    time.sleep(0.05 * (3 - int(solution_str)))\n    return int(solution_str)\n"
+    code = (
+        "import time\n\n\ndef compute_score(solution_str):\n"
+        "    time.sleep(0.05 * (3 - int(solution_str)))\n    return int(solution_str)\n"
+    )
     assert [item["score"] for item in reward(code)([FakeSample(str(n)) for n in range(4)])] == [0.0, 1.0, 2.0, 3.0]
 
 
 def test_scorer_cannot_change_the_sample(reward: Any) -> None:
-    code = "def compute_score(solution_str, ground_truth, extra_info):\n    ground_truth.pop()\n    extra_info['a'].clear()\n    return 1\n"
+    code = (
+        "def compute_score(solution_str, ground_truth, extra_info):\n    ground_truth.pop()\n"
+        "    extra_info['a'].clear()\n    return 1\n"
+    )
     sample = FakeSample("", ["4"], {"a": [1], "data_source": "s"})
     reward(code)(sample)
     assert (sample.label, sample.metadata["a"]) == (["4"], [1])
@@ -188,7 +203,10 @@ def test_every_kind_of_async_scorer_is_awaited(reward: Any, code: str, is_async:
 
 
 def test_blocking_coroutine_has_a_loop_of_its_own(reward: Any) -> None:
-    code = "import threading, time\n\n\nasync def compute_score(solution_str):\n    time.sleep(0.01)\n    return {'score': 1, 'thread': threading.current_thread().name}\n"
+    code = (
+        "import threading, time\n\n\nasync def compute_score(solution_str):\n    time.sleep(0.01)\n"
+        "    return {'score': 1, 'thread': threading.current_thread().name}\n"
+    )
     assert execution_mode(make_launch(), make_extracted(code)) == "loop"
     assert reward(code)(FakeSample())["thread"] == "reward_demo"
 
@@ -293,7 +311,10 @@ def test_names_of_the_wrapper_in_the_scorer(reward: Any) -> None:
 def test_exported_variables_are_defaults(reward: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEMO_B", "mine")
     monkeypatch.delenv("DEMO_A", raising=False)
-    code = "import os\n\nSEEN = os.environ['DEMO_A'] + os.environ['DEMO_B']\n\n\ndef compute_score(solution_str):\n    return {'score': 1, 'seen': SEEN}\n"
+    code = (
+        "import os\n\nSEEN = os.environ['DEMO_A'] + os.environ['DEMO_B']\n\n\n"
+        "def compute_score(solution_str):\n    return {'score': 1, 'seen': SEEN}\n"
+    )
     launch = make_launch(environment={"DEMO_A": 'x"y', "DEMO_B": "recipe"})
     try:
         assert reward(code, launch=launch)(FakeSample())["seen"] == 'x"ymine'
@@ -304,7 +325,10 @@ def test_exported_variables_are_defaults(reward: Any, monkeypatch: pytest.Monkey
 def test_lists_are_arrays_for_a_verl_that_reads_with_pandas(reward: Any) -> None:
     launch = make_launch(data=DataSpec(truth="dict"))
     launch = launch.model_copy(update={"verl": launch.verl.model_copy(update={"version": "0.1"})})
-    code = "def compute_score(solution_str, ground_truth):\n    return float(solution_str in ground_truth['target'].tolist())\n"
+    code = (
+        "def compute_score(solution_str, ground_truth):\n"
+        "    return float(solution_str in ground_truth['target'].tolist())\n"
+    )
     assert reward(code, launch=launch)(FakeSample("b", {"target": ["a", "b"]}))["score"] == 1.0
 
 

@@ -13,7 +13,7 @@ FOUR: Final = ("data_source", "solution_str", "ground_truth", "extra_info")
 """What a verl reward manager passes."""
 BLOCKING: Final = re.compile(
     r"\brequests\.|\burlopen\(|\btime\.sleep\(|\bsubprocess\.|\bhttpx\.(get|post|Client)\b|(?<!Async)\bOpenAI\(|\bsignal\."
-    r"|\bopen\(|\bexec\(|\bmultiprocessing\b"
+    r"|\bfrom time import\b.*\bsleep\b|\bopen\(|\bexec\(|\bmultiprocessing\b"
 )
 """Calls that stop an event loop while they run."""
 
