@@ -104,6 +104,12 @@ def sandbox() -> Sandbox:
     return open_sandbox("bubblewrap")
 
 
+@pytest.fixture(autouse=True)
+def _no_power(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeded faults cost a run of their own; the tests that want them ask for time."""
+    monkeypatch.setattr(compare, "POWER_SECONDS", 0.0)
+
+
 @pytest.fixture
 def bench(tmp_path: Path, sandbox: Sandbox) -> Callable[..., Bench]:
     """Builds a Bench from the text of a scorer and of its port (the same text when none is given)."""

@@ -42,7 +42,10 @@ FAULTS = {
 }
 
 
-def test_an_equal_port_passes_with_both_sides_tested(bench: Callable[..., Any]) -> None:
+def test_an_equal_port_passes_with_both_sides_tested(
+    bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "POWER_SECONDS", 8.0)
     result = bench(GSM).check(cases=360)
 
     assert result.status == "passed", result.summary
@@ -87,7 +90,7 @@ def test_a_mismatch_is_shrunk_and_saved_as_a_pytest_file(bench: Callable[..., An
     mended = subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
     assert (broken.returncode, mended.returncode) == (1, 0), broken.stdout + mended.stdout
-    assert "assert 0.2 == 0.1" in broken.stdout
+    assert "0.2 == 0.1" in broken.stdout
 
 
 def test_the_same_recipe_gives_the_same_oracle(bench: Callable[..., Any], tmp_path: Any) -> None:

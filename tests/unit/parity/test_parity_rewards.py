@@ -251,7 +251,7 @@ def test_async_scorers_are_awaited(bench: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     "form",
     [
-        "class Score:\n    async def __call__(self, **kw):\n        return await inner(**kw)\ncompute_score = Score()\n",
+        "class Score:\n    async def __call__(self, **k):\n        return await inner(**k)\ncompute_score = Score()\n",
         "def compute_score(**kw):\n    return inner(**kw)\n",
     ],
     ids=["callable instance", "plain function that returns a coroutine"],

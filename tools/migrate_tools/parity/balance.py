@@ -11,6 +11,8 @@ from migrate_tools.parity.cases import FILLER, Case, answers_of, both_texts
 from migrate_tools.parity.values import number
 
 HOLE = "\x1a"
+DECORATIONS = ("{}", FILLER + "{}", "{}\n\n")
+"""Put round a response in turn, so that few rows give many cases."""
 WANTED = 0.4
 """Share that the smaller side should reach."""
 
@@ -56,7 +58,7 @@ def more_cases(
             value = answers[row][turn // len(rows) % len(answers[row])]
             if few_rejected:
                 value = forms.wrong_for(value)
-            raw = FILLER * (turn // len(rows) % 3) + template.replace(HOLE, value)
+            raw = DECORATIONS[turn // len(rows) % 3].format(template.replace(HOLE, value))
             if (row, raw) in seen:
                 continue
             seen.add((row, raw))

@@ -12,7 +12,17 @@ from migrate_tools.parity import forms, patterns, texts
 from migrate_tools.parity.mine import Mined
 from migrate_tools.parity.rows import ground_truth
 
-SHARES = {"hand": 22, "truth": 28, "edge": 8, "forms": 14, "literal": 12, "regex": 10, "length": 10, "special": 6}
+SHARES = {
+    "hand": 22,
+    "truth": 28,
+    "edge": 8,
+    "forms": 14,
+    "literal": 12,
+    "json": 10,
+    "regex": 10,
+    "length": 10,
+    "special": 6,
+}
 """Share of the case budget in percent, each at least a few."""
 FILLER = "Let us think about this step by step. "
 
@@ -70,6 +80,7 @@ def make_cases(
         "edge": list(_edges(len(rows), answers)),
         "forms": list(_forms(answers)),
         "literal": list(_literals(answers, mined)),
+        "json": list(_objects(answers, mined)),
         "regex": list(_regexes(answers, mined)),
         "length": list(_lengths(answers, mined, spec)),
         "special": list(_special(answers, family)),
@@ -80,7 +91,7 @@ def make_cases(
     spare = 0
     for name, share in SHARES.items():
         wanted = max(8, budget * share // total) + spare
-        chosen = pools[name][:wanted] if name == "edge" else _spread(pools[name], wanted)
+        chosen = pools[name][:wanted] if name in ("edge", "json") else _spread(pools[name], wanted)
         spare = wanted - len(chosen)
         drafts += chosen
     if spare:
@@ -203,10 +214,13 @@ def _literals(answers: Sequence[list[str]], mined: Mined) -> Iterator[_Draft]:
     joined = "".join(mined.literals[:12])
     for row in _few(answers, 3):
         yield _Draft(row, "literal", joined)
-        for text in forms.json_answers(mined.keys, answers[row]):
-            yield _Draft(row, "literal", text)
-            yield _Draft(row, "literal", f"<think>looking</think>\n<answer>{text}</answer>")
-            yield _Draft(row, "literal", f"<think>looking</think>\n```json\n{text}\n```")
+
+
+def _objects(answers: Sequence[list[str]], mined: Mined) -> Iterator[_Draft]:
+    """JSON with the names that the scorer asks for, the likeliest forms first."""
+    for row in _few(answers, 3):
+        for number, text in enumerate(forms.json_answers(mined.keys, answers[row])):
+            yield _Draft(row, "json", forms.JSON_WRAPPERS[number % len(forms.JSON_WRAPPERS)].replace("{}", text))
 
 
 def _regexes(answers: Sequence[list[str]], mined: Mined) -> Iterator[_Draft]:

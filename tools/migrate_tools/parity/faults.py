@@ -6,6 +6,7 @@ import ast
 import copy
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 Change = Callable[[ast.AST], ast.AST | None]
@@ -203,7 +204,7 @@ def _other_clip(node: ast.AST) -> ast.AST:
 
 
 def _other_key(node: ast.AST) -> ast.AST:
-    key = node.slice if isinstance(node, ast.Subscript) else node.args[0]  # type: ignore[attr-defined]
+    key: Any = node.slice if isinstance(node, ast.Subscript) else node.args[0]  # type: ignore[attr-defined]
     key.value = f"{key.value}_"
     return node
 

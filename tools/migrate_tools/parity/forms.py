@@ -61,6 +61,15 @@ WRAPPERS: tuple[str, ...] = (
 )
 """`{a}` is the value, `{w}` a wrong one."""
 
+JSON_WRAPPERS = (
+    "<think>looking</think>\n<answer>{}</answer>",
+    "<think>looking</think>\n```json\n{}\n```",
+    "{}",
+    "<think>looking</think>{}",
+)
+BOX = ("x1", "y1", "x2", "y2")
+"""Names of the corners of a box on a screen."""
+
 EDGES: tuple[str, ...] = (
     "",
     " ",
@@ -114,6 +123,8 @@ def _walk(value: Any, depth: int) -> Iterator[Any]:
     if depth > 4:
         return
     if isinstance(value, Mapping):
+        if all(isinstance(value.get(name), (int, float)) for name in BOX):
+            yield json.dumps([value[name] for name in BOX])
         for item in value.values():
             yield from _walk(item, depth + 1)
     elif isinstance(value, (list, tuple)):
@@ -211,13 +222,22 @@ def json_answers(keys: Sequence[str], values: Iterable[str]) -> list[str]:
         parsed = _parsed(value)
         options = [parsed]
         if isinstance(parsed, list) and len(parsed) == 4:
-            options.append([(parsed[0] + parsed[2]) / 2, (parsed[1] + parsed[3]) / 2])
+            options.insert(0, [(parsed[0] + parsed[2]) / 2, (parsed[1] + parsed[3]) / 2])
         for option in options:
-            for name in names:
-                answers += [json.dumps({name: option}), json.dumps([{name: option}])]
+            pairs = [({name: option}, {name: _moved(option)}) for name in names]
+            answers += [json.dumps([one]) for one, _ in pairs] + [json.dumps(one) for one, _ in pairs]
+            answers += [json.dumps([one, other]) for one, other in pairs]
+            answers += [json.dumps([other, one]) for one, other in pairs] + [json.dumps([other]) for _, other in pairs]
             if len(names) > 1:
-                answers += [json.dumps({name: option for name in names}), json.dumps([{n: option for n in names}])]
+                answers += [json.dumps(dict.fromkeys(names, option))]
     return list(dict.fromkeys(answers))
+
+
+def _moved(value: Any) -> Any:
+    """A value of the same shape that is far away."""
+    if isinstance(value, list):
+        return [_moved(item) for item in value]
+    return value + 777 if isinstance(value, (int, float)) else wrong_for(str(value))
 
 
 def _parsed(value: str) -> Any:

@@ -41,6 +41,8 @@ def measure(
         return {**empty, "why": f"{relative} is not a file of the example"}
     text = source.read_text(encoding="utf-8")
     faults = seed_faults(text, lines=_reached(text, lines, frozen.meta["coverage"]["functions"]), skip=PLUMBING)
+    if seconds <= 0:
+        return {**empty, "why": "no time given"}
     if not faults:
         return {**empty, "why": "nothing in the module to change"}
     place = context.work / "parity" / frozen.meta["launch"] / "power"
