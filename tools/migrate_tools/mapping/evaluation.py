@@ -18,16 +18,25 @@ def data_paths(algo: str, split: str, count: int) -> list[str]:
     return [f"${{DATA_DIR}}/{algo}/{name}" for name in names]
 
 
-def dataset_names(files: tuple[DataFile, ...]) -> list[str]:
-    """A short, unique name for each validation file: its folder for test.parquet and the like, else its stem."""
+_SPLITS = ("test", "val", "valid", "validation", "dev", "eval")
+_PLAIN = ("data", "dataset", "datasets", "parquet")
+
+
+def dataset_names(files: tuple[DataFile, ...], fallback: str) -> list[str]:
+    """A short, unique name for each validation file: its folder for test.parquet and the like, else its stem.
+
+    Shell variables are no part of a name (a default is), nor are folders that say nothing ("data"): then `fallback`.
+    """
     names: list[str] = []
     for index, item in enumerate(files):
-        parts = [re.sub(r"[^A-Za-z0-9_-]+", "_", part).strip("_") for part in re.split(r"/+", item.text)]
+        text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", item.text)
+        text = re.sub(r"\$\{[^}]*\}|\$\w+", "", text)
+        parts = [re.sub(r"[^A-Za-z0-9_-]+", "_", part).strip("_") for part in re.split(r"/+", text)]
         parts = [part for part in parts if part]
         stem = re.sub(r"_(parquet|jsonl|json)$", "", parts[-1]) if parts else ""
-        if stem.lower() in ("test", "val", "valid", "validation", "dev", "eval") and len(parts) > 1:
-            stem = parts[-2]
-        name = stem or f"val_{index}"
+        if stem.lower() in _SPLITS:
+            stem = next((part for part in reversed(parts[:-1]) if part.lower() not in _PLAIN), fallback)
+        name = stem or fallback
         names.append(name if name not in names else f"{name}_{index}")
     return names
 
@@ -42,7 +51,7 @@ def place_evaluation(draft: Draft, scale: int) -> None:
         _none(draft, every, bool(files), keys)
         return
     paths = data_paths(draft.algo, "val", len(files))
-    pairs = " ".join(f'{name} "{path}"' for name, path in zip(dataset_names(files), paths, strict=True))
+    pairs = " ".join(f'{name} "{path}"' for name, path in zip(dataset_names(files, draft.algo), paths, strict=True))
     draft.flag("--eval-interval", every * scale, "EVAL", "rollouts")
     draft.flag("--eval-prompt-data", pairs, "EVAL")
     draft.say(TEST, "derived", "--eval-interval", f"every {every} verl steps x {scale} rollouts a step")
