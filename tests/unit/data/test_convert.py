@@ -222,6 +222,36 @@ def test_resume_skips_what_is_complete(write_rows: Any, rows: Any, tmp_path: Pat
     assert (again.skipped, again.rows) == (False, 3)
 
 
+def test_converted_files_are_not_converted_again(write_rows: Any, rows: Any, tmp_path: Path) -> None:
+    write_rows(rows)
+    out = tmp_path / "in" / "relax"
+    for _ in range(2):
+        assert [item.source.name for item in convert_tree(ConvertPlan(), [tmp_path / "in"], out)] == ["train.parquet"]
+    with pytest.raises(ConvertError, match="is converted already"):
+        convert(ConvertPlan(), out / "train.parquet", tmp_path / "x.parquet")
+
+
+def test_json_text_in_an_empty_file(write_rows: Any, rows: Any) -> None:
+    for row in rows:
+        row["reward_model"], row["extra_info"] = json.dumps(row["reward_model"]), json.dumps(row["extra_info"])
+    assert converted(write_rows(pa.Table.from_pylist(rows).slice(0, 0))) == []
+    assert converted(write_rows(rows))[2]["label"] == "2"
+
+
+def test_unreadable_row_group_is_named(write_rows: Any, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = write_rows(rows, row_group_size=3)
+    original = pq.ParquetFile.iter_batches
+
+    def fail(self: Any, *args: Any, row_groups: list[int], **options: Any) -> Any:
+        if row_groups == [1]:
+            raise pa.ArrowNotImplementedError("Nested data conversions not implemented for chunked array outputs")
+        return original(self, *args, row_groups=row_groups, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", fail)
+    with pytest.raises(ConvertError, match=r"row group 1, row 0: .*nested columns prompt, reward_model, extra_info"):
+        converted(source)
+
+
 def test_input_is_never_overwritten(write_rows: Any, rows: Any) -> None:
     source = write_rows(rows)
     with pytest.raises(ConvertError, match="the same file"):

@@ -34,6 +34,7 @@ BATCH_BYTES = 32 << 20
 BATCH_ROWS = 4096
 PLACEHOLDER = "<image>"
 NEEDED = ("prompt", "label", "extra_info")
+MARK = {b"migrate-agent": b"converted"}
 
 
 class ConvertError(Exception):
@@ -160,6 +161,8 @@ def _open(plan: ConvertPlan, source: Path) -> _File:
     except (pa.ArrowInvalid, OSError) as error:
         raise ConvertError(f"{source}: not a readable parquet file ({error}); make it again") from error
     names = file.schema.names
+    if MARK.items() <= (file.schema.metadata or {}).items():
+        raise ConvertError(f"{source}: is converted already; pass the verl file")
     if "reward_model" not in names:
         advice = "it is converted already" if "label" in names else "run the recipe's data preparation script first"
         raise ConvertError(f"{source}: no column reward_model (it has {', '.join(names)}); {advice}")
@@ -181,10 +184,10 @@ def _open(plan: ConvertPlan, source: Path) -> _File:
 
 
 def _write(file: _File, path: Path) -> None:
-    schema = _empty(file).schema
+    schema = _empty(file).schema.with_metadata(MARK)
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for group, start, batch in _batches(file):
-            writer.write_batch(_transform(file, batch, group, start).cast(schema))
+            writer.write_batch(_transform(file, batch, group, start).cast(schema.remove_metadata()))
 
 
 def _batches(file: _File, columns: list[str] | None = None) -> Iterator[tuple[int, int, Any]]:
@@ -234,10 +237,9 @@ def _transform(file: _File, batch: Any, group: int, start: int) -> Any:
 
 def _extra_info(file: _File, columns: dict[str, Any], rows: int) -> Any:
     """The former extra_info with the added columns in it; a missing value becomes one with empty fields."""
-    former = columns.get("extra_info")
     fields: dict[str, Any] = {}
+    former = _struct(file, columns["extra_info"], "extra_info") if "extra_info" in columns else None
     if former is not None and not pa.types.is_null(former.type):
-        former = _struct(file, former, "extra_info")
         fields = {item.name: pc.struct_field(former, [index]) for index, item in enumerate(former.type)}
     own = frozenset(fields)
     for name, column in (("data_source", file.plan.reward_fn_key), ("ability", "ability")):
@@ -276,7 +278,9 @@ def _json_type(file: _File, name: str) -> Any:
             if value is not None and not isinstance(value, dict):
                 raise ConvertError(f"{where}: a JSON {type(value).__name__} where an object is needed")
             shared = merged
-    return shared.field(0).type if shared is not None else pa.null()
+    if shared is None or pa.types.is_null(shared.field(0).type):
+        return pa.struct([("ground_truth", pa.string())]) if name == "reward_model" else pa.null()
+    return shared.field(0).type
 
 
 def _tools_are_lists(file: _File) -> bool:
@@ -356,7 +360,8 @@ def _targets(sources: Sequence[Path], output_dir: Path) -> list[tuple[Path, Path
     pairs: list[tuple[Path, Path]] = []
     for source in sources:
         if source.is_dir():
-            pairs += [(path, output_dir / path.relative_to(source)) for path in sorted(source.rglob("*.parquet"))]
+            found = sorted(path for path in source.rglob("*.parquet") if not path.is_relative_to(output_dir))
+            pairs += [(path, output_dir / path.relative_to(source)) for path in found]
         else:
             pairs.append((source, output_dir / source.name))
     if not pairs:

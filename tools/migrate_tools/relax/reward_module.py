@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -193,7 +194,8 @@ def origin_text(found: Extracted) -> str:
     if not files:
         return "Origin: the recipe."
     parts = [f"{name}:{min(lines)}" if lines else name for name, lines in sorted(files.items())]
-    return "Origin: " + ", ".join(parts).replace("\\", "/").replace('"""', "'''") + "."
+    text = "Origin: " + ", ".join(parts).replace("\\", "/").replace('"', "'") + "."
+    return textwrap.fill(text, 118, break_long_words=False, break_on_hyphens=False)
 
 
 def _traits(found: Extracted, launch: Launch) -> frozenset[str]:
