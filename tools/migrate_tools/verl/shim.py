@@ -89,6 +89,27 @@ exit 0
     "ray": _HEAD + '[ "$1 $2" = "job submit" ] || exit 0\n' + _INNER,
     "uv": _HEAD + '[ "$1" = run ] || exit 0\nshift\n' + _INNER,
     "srun": _HEAD + _INNER,
+    "plain": _HEAD + "exit 0\n",
+    "nvidia-smi": "#!/bin/sh\nfor i in 0 1 2 3 4 5 6 7; do echo \"GPU $i: NVIDIA H100 80GB HBM3\"; done\n",
+    "sleep": """#!/bin/sh
+echo >> "$SHIM_LOG/sleeps"
+[ "$(wc -l < "$SHIM_LOG/sleeps")" -lt 60 ] || kill -9 "$PPID"
+""",
+    "date": "#!/bin/sh\nexec @DATE@ -u -d '2001-02-03 04:05:06' \"$@\"\n",
+    "mktemp": """#!/bin/sh
+case "$*" in *-d*) mkdir -p /work/TMP__; echo /work/TMP__;; *) : > /work/TMP__file; echo /work/TMP__file;; esac
+""",
+    "nproc": "#!/bin/sh\necho 64\n",
+    "hostname": "#!/bin/sh\ncase \"$*\" in *-[iI]*) echo 127.0.0.1;; *) echo localhost;; esac\n",
+    "whoami": f"#!/bin/sh\necho {USER}\n",
+    "uuidgen": "#!/bin/sh\necho 00000000-0000-0000-0000-000000000000\n",
+}  # fmt: skip
+_NAMES: dict[str, tuple[str, ...]] = {
+    "python": ("python", "python2", "python3", *(f"python3.{n}" for n in range(8, 15))),
+    "ray": ("ray",),
+    "uv": ("uv", "poetry", "pixi", "rye"),
+    "srun": ("srun", "numactl", "nsys", "sudo", "conda", "mamba", "micromamba", "singularity", "apptainer", "ncu",
+             "mpirun", "taskset", "unbuffer", "script"),
     "plain": (
         "torchrun", "accelerate", "deepspeed", "trl", "pip", "pip3", "hf", "huggingface-cli", "modelscope",
         "wget", "curl", "git", "docker", "sbatch", "scontrol", "ssh", "scp", "vllm", "sglang_router",
