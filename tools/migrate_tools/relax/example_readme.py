@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from migrate_tools.model import Launch, Recipe, Translation
 from migrate_tools.relax.formatting import render_template
+from migrate_tools.relax.reward_module import model_name
 from migrate_tools.relax.run_script import data_steps, script_name
+from migrate_tools.relax.special_tokens import is_known
 from migrate_tools.verl.extract import Extracted
 
 MOST = 25
@@ -77,6 +79,9 @@ def _review(translations: Sequence[Translation], rewards: Sequence[Extracted], l
     lines += [note.text for item in translations for note in item.notes]
     lines += [note.text for found in rewards for note in found.notes]
     for launch in launches:
+        model = model_name(launch)
+        if not is_known(model):
+            lines.append(f"the special tokens of {model or 'the model'} are not known; those of ChatML models are removed")
         if launch.reward.manager == "rate_limited":
             lines.append("verl's limits of requests and tokens a minute are not kept; Relax limits concurrency itself")
     return _unique(lines)

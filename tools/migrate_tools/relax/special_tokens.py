@@ -42,6 +42,9 @@ FAMILIES: Final = (
     Family("Phi", ("phi-3", "phi-4", "phi3", "phi4"),
            ("<|end|>", "<|endoftext|>", "<|user|>", "<|assistant|>", "<|system|>")),
     Family("GLM", ("glm",), ("<|endoftext|>", "<|user|>", "<|assistant|>", "<|observation|>", "<|system|>")),
+    Family("gpt-oss", ("gpt-oss", "gpt_oss"),
+           ("<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>", "<|start|>", "<|end|>",
+            "<|message|>", "<|call|>")),
     QWEN,
 )  # fmt: skip
 """Looked through in this order: a DeepSeek distillation of Qwen has DeepSeek's tokens."""
@@ -49,5 +52,14 @@ FAMILIES: Final = (
 
 def special_tokens(model: str) -> Family:
     """The family of a model path or name; Qwen's (ChatML) when no other is recognised."""
+    return _known(model) or QWEN
+
+
+def is_known(model: str) -> bool:
+    """Whether the model's family is in the table."""
+    return _known(model) is not None
+
+
+def _known(model: str) -> Family | None:
     lowered = model.lower()
-    return next((family for family in FAMILIES if any(mark in lowered for mark in family.marks)), QWEN)
+    return next((family for family in FAMILIES if any(mark in lowered for mark in family.marks)), None)
