@@ -81,7 +81,7 @@ def _review(translations: Sequence[Translation], rewards: Sequence[Extracted], l
     for launch in launches:
         model = model_name(launch)
         if not is_known(model):
-            lines.append(f"the special tokens of {model or 'the model'} are not known; those of ChatML models are removed")
+            lines.append(f"the special tokens of {model or 'the model'} are not known; ChatML's are removed")
         if launch.reward.manager == "rate_limited":
             lines.append("verl's limits of requests and tokens a minute are not kept; Relax limits concurrency itself")
     return _unique(lines)
