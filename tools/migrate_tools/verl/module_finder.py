@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from pathlib import Path
 
 from migrate_tools.errors import RefusedInput
@@ -42,7 +43,7 @@ class ModuleFinder:
                 code = read_source(path, self.shown(path))
             stem = path.parent.name if path.name == "__init__.py" else path.stem
             stem = "".join(c if c.isalnum() else "_" for c in stem)
-            self._modules[path] = PyModule(path, self.shown(path), expand_stars(self, path, code), stem=stem)
+            self._modules[path] = parsed(path, self.shown(path), expand_stars(self, path, code), stem)
         return self._modules[path]
 
     def edit(self, path: Path, code: str) -> None:
@@ -82,6 +83,12 @@ class ModuleFinder:
     def submodule(self, package: PyModule, name: str) -> Path | None:
         """File of `name` inside a package."""
         return module_file(package.path.parent, [name]) if package.is_package else None
+
+
+@lru_cache(maxsize=512)
+def parsed(path: Path, shown: str, code: str, stem: str) -> PyModule:
+    """A parsed file; the launches of a recipe mostly share their reward files."""
+    return PyModule(path, shown, code, stem=stem)
 
 
 def module_file(root: Path, parts: list[str]) -> Path | None:

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from migrate_tools.verl.known_data import TruthKind
@@ -55,6 +56,16 @@ def prep_scripts(roots: Iterable[Path]) -> Iterator[Path]:
 
 def read_prep(path: Path) -> PrepFacts | None:
     """Facts of a script, or None when it builds no rows in verl's layout."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return _read_prep(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=512)
+def _read_prep(path: Path, _mtime: int, _size: int) -> PrepFacts | None:
+    """The launches of a recipe share their scripts; time and size tell whether a file has changed."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
     except (OSError, SyntaxError, ValueError):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.errors import RefusedInput
+from migrate_tools.errors import MachineError, RefusedInput
 from migrate_tools.model import Note, RewardSpec, Setting, SourceRef, VerlRef
 from migrate_tools.verl.builtin import NAMES, find_builtin
 from migrate_tools.verl.config_view import ConfigView
@@ -20,7 +20,7 @@ from migrate_tools.verl.overlong import read_overlong
 from migrate_tools.verl.pymodule import ImportedName
 from migrate_tools.verl.reward_manager import ManagerFacts, read_manager
 from migrate_tools.verl.reward_traits import reward_traits
-from migrate_tools.verl.signature import is_selector, is_selector_node
+from migrate_tools.verl.signature import is_selector, is_selector_node, selector_name
 
 FUNCTION_ROOTS = ("reward.custom_reward_function", "custom_reward_function")
 MANAGER_KEYS = ("reward.reward_manager.name", "reward_model.reward_manager", "reward_manager.name")
@@ -130,8 +130,7 @@ class _Reader:
         if own is not None:
             path, name = own
         else:
-            shown, name = find_builtin(self.verl_root)
-            path = self.verl_root / shown
+            path, name = self._verl_dispatch()
         kwargs: dict[str, Any] = {}
         for key in ("reward.sandbox_fusion", "reward_model.sandbox_fusion", "sandbox_fusion"):
             if self.view.get(f"{key}.url"):
@@ -264,6 +263,20 @@ class _Reader:
         if self.entry_file.is_relative_to(self.verl_root):
             return None
         return self._imported_dispatch(self.entry_file, 2)
+
+    def _verl_dispatch(self) -> tuple[Path, str]:
+        """verl's own dispatch; in the 0.0.2-0.1 forks the selector of the ordinary trainer."""
+        try:
+            shown, name = find_builtin(self.verl_root)
+        except MachineError as error:
+            trainer = self.verl_root / "verl/trainer/main_ppo.py"
+            selector = (
+                selector_name(trainer.read_text(encoding="utf-8", errors="replace")) if trainer.is_file() else None
+            )
+            if selector is None:
+                raise RefusedInput(error.message, "name a custom_reward_function, or give --verl-root") from None
+            return trainer, selector
+        return self.verl_root / shown, name
 
     def _imported_dispatch(self, path: Path, depth: int) -> tuple[Path, str] | None:
         finder = ModuleFinder(self.project_root, self.verl_root, (self.recipe_root,))

@@ -176,3 +176,12 @@ def is_selector(code: str, name: str) -> bool:
         isinstance(node, ast.FunctionDef) and node.name == name and is_selector_node(node)
         for node in ast.parse(code).body
     )
+
+
+def selector_name(code: str) -> str | None:
+    """Name of the first top-level selector of a module text."""
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        return None
+    return next((node.name for node in tree.body if isinstance(node, ast.FunctionDef) and is_selector_node(node)), None)

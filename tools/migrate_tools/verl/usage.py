@@ -38,7 +38,7 @@ MAX_DEPTH = 6
 class Usage:
     """Facts about an argument: at each path a set of words.
 
-    Words: string, number, int, list, dict, json, loop, optional, `unpack:N`, `value:REPR` (compared with, or a default).
+    Words: string, number, int, list, dict, json, loop, optional, `unpack:N`, `value:REPR` (a constant it meets).
         ]
     """
 
