@@ -85,8 +85,9 @@ def all_commands(
 ) -> AllCommands:
     """Run the scripts in the sandbox and place every word of their commands."""
     progress(f"running {len(scripts)} script(s) with recorders")
-    runs = run_scripts(scripts, project, sandbox, links)
     trees = _Scripts(project)
+    circular = [path for path in scripts if _sources_itself(path, trees)]
+    runs = run_scripts(scripts, project, sandbox, links, circular)
     commands: list[Found] = []
     skipped: list[Skipped] = []
     features: list[Note] = []
@@ -109,6 +110,16 @@ def all_commands(
             reason = f"no training command was reached: {run.problem}" if run.problem else "no training command"
             skipped.append(Skipped(file=script.file, reason=reason))
     return AllCommands(tuple(commands), tuple(skipped), tuple(features))
+
+
+def _sources_itself(path: Path, trees: _Scripts) -> bool:
+    """Whether following the script's text comes back to it (bash would go round until its stack is full)."""
+    script = trees.get(path)
+    if isinstance(script, str) or not re.search(rb"(?m)^\s*(?:source|\.)\s", script.source):
+        return False
+    evaluator = Evaluator(trees.sourced)
+    evaluator.follow(script)
+    return bool(evaluator.cycle)
 
 
 def _of_script(script: Script, run: ScriptRun, trees: _Scripts) -> tuple[list[Found], list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from migrate_tools.verl.commands import Command, parse
 if TYPE_CHECKING:
     from migrate_tools.sandbox import Sandbox
 
-SCRIPT_SECONDS = 10.0
+SCRIPT_SECONDS = 8.0
 BATCH = 60
 _ROOTS = (f"{shim.CWD}/", "/project/")
 
@@ -49,25 +49,32 @@ class ScriptRun:
 
 
 def run_scripts(
-    scripts: Sequence[Path], project: Path, sandbox: Sandbox, links: dict[str, str] | None = None
+    scripts: Sequence[Path],
+    project: Path,
+    sandbox: Sandbox,
+    links: dict[str, str] | None = None,
+    circular: Collection[Path] = (),
 ) -> dict[Path, ScriptRun]:
     """Run launch scripts in the sandbox with every external command replaced by a recorder.
 
-    `links` are extra names in the scripts' working folder (name -> path inside the sandbox).
+    `links` are extra names in the working folder (name -> path inside the sandbox); `circular` are scripts that
+    source themselves: they get one short try.
     """
     found: dict[Path, ScriptRun] = {}
     for start in range(0, len(scripts), BATCH):
         batch = scripts[start : start + BATCH]
-        records = _job(batch, project, sandbox, links or {})
+        records = _job(batch, project, sandbox, links or {}, circular)
         if records is None and len(batch) > 1:
             # one of them disturbed the others: each alone
-            records = [(_job([item], project, sandbox, links or {}) or [None])[0] for item in batch]
+            records = [(_job([item], project, sandbox, links or {}, circular) or [None])[0] for item in batch]
         for script, record in zip(batch, records or [None], strict=True):
             found[script] = _read(script, record)
     return found
 
 
-def _job(scripts: Sequence[Path], project: Path, sandbox: Sandbox, links: dict[str, str]) -> list[Any] | None:
+def _job(
+    scripts: Sequence[Path], project: Path, sandbox: Sandbox, links: dict[str, str], circular: Collection[Path]
+) -> list[Any] | None:
     """Records of the scripts in order; None when the job as a whole failed."""
     from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, python_env, python_mounts
 
@@ -77,7 +84,7 @@ def _job(scripts: Sequence[Path], project: Path, sandbox: Sandbox, links: dict[s
         Path(folder).chmod(0o755)
         shims.chmod(0o755)
         shim.write_shims(shims, PYTHON)
-        items = [{"path": f"/project/{script.relative_to(project)}"} for script in scripts]
+        items = [{"path": f"/project/{script.relative_to(project)}", "once": script in circular} for script in scripts]
         work = {"scripts": items, "links": links, "seconds": SCRIPT_SECONDS, "workers": 2}
         outcome = sandbox.run(
             Job(
