@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from migrate_agent.cli import run_cli
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 
@@ -56,3 +61,32 @@ def flags_of(script: str, mode: str = "sync") -> dict[str, list[str]]:
         if line.strip() == ")":
             name = ""
     return words
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `inspect --json` says about the only launch that was asked for."""
+
+    code: int
+    read: dict[str, Any]
+    translation: dict[str, Any]
+
+    @property
+    def flags(self) -> dict[str, str | None]:
+        """Flag -> its value as the script has it."""
+        return {item["name"]: item["value"] for item in self.translation["flags"]}
+
+    @property
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """Key -> the state it ended in."""
+        return {item["key"]: item for item in self.translation["settings"]}
+
+
+def planned(recipe: str, launch: str = "", *options: str) -> Plan:
+    """What would become of one launch."""
+    chosen = ["--launch", launch] if launch else []
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        code = run_cli(["inspect", str(RECIPES / recipe), "--json", *chosen, *options])
+    (found,) = json.loads(out.getvalue())["launches"]
+    return Plan(code, found["read"], found["translation"])

@@ -47,7 +47,7 @@ TRAPS: dict[str, list[dict[str, Any]]] = {
     "r17_batch_units": plain(),
     "r18_comment": plain(),
     "r21_kl": plain(),
-    "r21_kl_old": plain(),
+    "r21_kl_old": plain("openai/gsm8k"),
     "r22_prefixes": plain(),
     "r24_colliding_kwargs": plain(),
     "r30_schedule": plain(),

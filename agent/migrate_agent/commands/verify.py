@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from migrate_tools.errors import RefusedInput, UsageError
 from migrate_tools.model import CheckResult, Example, ExampleFile, Recipe, Translation
@@ -21,6 +21,7 @@ from migrate_agent.nodes.test import stage_example
 from migrate_agent.request import RunRequest, checked_algo_name
 from migrate_agent.verdict import EXIT_CODES, checks_verdict, launch_verdict, worst
 
+SandboxKind = Literal["auto", "docker", "bubblewrap"]
 WITHOUT_RECIPE = frozenset({0, 1, 2, 6})
 SMOKE_RUNGS = frozenset({6, 7})
 LARGEST = 4 << 20
@@ -36,12 +37,12 @@ class Found:
     """Files that are no longer what was written."""
 
 
-def verify(example_dir: Path, *, sandbox: str, relax_version: str, as_json: bool) -> int:
+def verify(example_dir: Path, *, sandbox: SandboxKind, relax_version: str, as_json: bool) -> int:
     """Every rung that can be climbed here; returns the exit code of the verdict."""
     return _climb(example_dir, None, sandbox=sandbox, relax_version=relax_version, as_json=as_json)
 
 
-def smoke(example_dir: Path, *, sandbox: str, relax_version: str, as_json: bool) -> int:
+def smoke(example_dir: Path, *, sandbox: SandboxKind, relax_version: str, as_json: bool) -> int:
     """The rehearsal of the launch and the GPU step."""
     return _climb(example_dir, SMOKE_RUNGS, sandbox=sandbox, relax_version=relax_version, as_json=as_json)
 
@@ -65,7 +66,7 @@ def find_example(folder: Path) -> Found:
     return Found(Example(algo=algo, files=files), document, edited)
 
 
-def _climb(example_dir: Path, only: frozenset[int] | None, *, sandbox: str, relax_version: str, as_json: bool) -> int:
+def _climb(example_dir: Path, only: frozenset[int] | None, *, sandbox: SandboxKind, relax_version: str, as_json: bool) -> int:
     from migrate_agent.local_engine import LocalEngine
 
     found = find_example(example_dir)

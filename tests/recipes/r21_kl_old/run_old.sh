@@ -20,6 +20,4 @@ python3 -m verl.trainer.main_ppo \
     trainer.test_freq=5 \
     trainer.total_epochs=1 \
     algorithm.kl_ctrl.kl_coef=0.001 \
-    actor_rollout_ref.rollout.name=vllm \
-    custom_reward_function.path=reward.py \
-    custom_reward_function.name=compute_score
+    actor_rollout_ref.rollout.name=vllm

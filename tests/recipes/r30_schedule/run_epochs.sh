@@ -20,6 +20,7 @@ python3 -m verl.trainer.main_ppo \
     trainer.test_freq=5 \
     reward.custom_reward_function.path=reward.py \
     reward.custom_reward_function.name=compute_score \
+    data.val_files=null \
     actor_rollout_ref.model.path=Qwen/Qwen2.5-0.5B \
     trainer.total_epochs=3 \
     trainer.total_training_steps=null \
