@@ -1,0 +1,297 @@
+"""Parts that need no sandbox: values, supervision, mining, patterns, faults, the rule for examples, the tape."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from migrate_tools.parity import faults, forms, guard, mine, patterns, supervise, texts
+from migrate_tools.parity.tape import Tape
+from migrate_tools.parity.values import encode, number, same
+from migrate_tools.parity.verdicts import judge
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (1, 1.0, True),
+        (True, 1.0, True),
+        (np.float64(0.5), 0.5, True),
+        (math.nan, math.nan, True),
+        (math.nan, 0.0, False),
+        (math.inf, -math.inf, False),
+        ([1, 2], np.array([1, 2]), True),
+        ([1, 2], [2, 1], False),
+        ({"a": 1}, {"a": 1.0}, True),
+        ({"a": 1}, {"b": 1}, False),
+        ("1", 1, False),
+        (None, 0.0, False),
+        ("x" * 5000, "x" * 5000, True),
+        ("x" * 5000, "x" * 4999 + "y", False),
+    ],
+)
+def test_sameness_survives_json(first: Any, second: Any, expected: bool) -> None:
+    one, other = json.loads(json.dumps([encode(first), encode(second)]))
+    assert same(one, other) is expected
+
+
+def test_numbers_of_encoded_scalars() -> None:
+    assert number(encode(np.float32(0.5))) == 0.5
+    assert number(encode("0.5")) is None
+    assert math.isnan(number(encode(math.nan)) or 0.0)
+
+
+def test_supervision_survives_hanging_dying_and_raising_items() -> None:
+    def make() -> supervise.Runner:
+        def run(item: int) -> dict[str, Any]:
+            if item == 1:
+                time.sleep(60)
+            if item == 2:
+                os._exit(9)
+            if item == 3:
+                raise ValueError("three")
+            return {"kind": "value", "item": item}
+
+        return run
+
+    records = supervise.run_items(range(5), make, item_seconds=0.5, total_seconds=20)
+    assert [records[i]["kind"] for i in range(5)] == ["value", "timeout", "died", "exception", "value"]
+    assert records[3]["error"] == "ValueError: three"
+
+
+def test_supervision_reports_a_reward_that_does_not_load() -> None:
+    def make() -> supervise.Runner:
+        raise ImportError("no such thing")
+
+    records = supervise.run_items(range(3), make, item_seconds=1, total_seconds=5)
+    assert {record["error"] for record in records.values()} == {"ImportError: no such thing"}
+
+
+def test_supervision_stops_when_the_time_is_up() -> None:
+    def make() -> supervise.Runner:
+        def run(item: int) -> dict[str, Any]:
+            time.sleep(0.2)
+            return {"kind": "value"}
+
+        return run
+
+    records = supervise.run_items(range(50), make, item_seconds=1, total_seconds=0.5)
+    kinds = [records[i]["kind"] for i in range(50)]
+    assert kinds[0] == "value"
+    assert kinds[-1] == "skipped"
+
+
+def test_mining_finds_literals_patterns_keys_and_limits() -> None:
+    source = '''
+import re
+def f(text, info):
+    """A docstring."""
+    if "<answer>" in text[-300:]:
+        print("a message")
+        return re.search(r"#### (\\\\d+)", text) and info.get("unit") and info["scale"]
+    raise ValueError("another message")
+'''
+    mined = mine.mine([source.replace("\\\\\\\\", "\\\\")])
+    assert "<answer>" in mined.literals
+    assert not {"A docstring.", "a message", "another message"} & set(mined.literals)
+    assert len(mined.patterns) == 1
+    assert mined.patterns[0].startswith("#### (")
+    assert set(mined.keys) == {"unit", "scale"}
+    assert mined.numbers == (300,)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (r"#### (\-?[0-9\.\,]+)", "#### 72"),
+        (r"<answer>(.*?)</answer>", "<answer>72</answer>"),
+        (r"(?i)Answer\s*:\s*([^\n]+)", "Answer : 72"),
+        (r"\\boxed\{(.*)\}", r"\boxed{72}"),
+    ],
+)
+def test_patterns_are_filled_with_the_value(pattern: str, expected: str) -> None:
+    assert patterns.filled(pattern, "72") == expected
+
+
+def test_drawn_texts_match_and_are_the_same_again() -> None:
+    pattern = r"<a>[0-9]{2,3}</a>"
+    drawn = patterns.drawn(pattern, 5)
+    assert drawn == patterns.drawn(pattern, 5)
+    assert drawn
+    assert all(re.search(pattern, text) for text in drawn)
+
+
+def test_leaves_of_nested_truths() -> None:
+    assert forms.leaves({"target": ["Paris", "Lyon"]}) == ["Paris", "Lyon"]
+    assert forms.leaves('{"answer": 4}') == ['{"answer": 4}', "4"]
+    assert forms.leaves("reasoning\n#### 18")[-1] == "18"
+    assert forms.leaves({"x1": 0, "x2": 4, "y1": 2, "y2": 6})[0] == "[0, 2, 4, 6]"
+
+
+def test_special_tokens_per_family() -> None:
+    family = texts.family_of("meta-llama/Llama-3.1-8B-Instruct")
+    assert family.end == "<|eot_id|>"
+    assert texts.without_special("a<|eot_id|>", family) == "a"
+    assert texts.family_of("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B").name == "deepseek"
+    assert texts.family_of("Qwen/Qwen2.5-7B").end == "<|im_end|>"
+
+
+SOURCE = """
+def extract(text):
+    parts = text.strip().split("####")
+    return parts[-1].strip()
+
+
+def compute_score(solution_str, ground_truth, bonus=0.5):
+    if extract(solution_str[-300:]) == ground_truth:
+        return 1.0
+    return 0.0
+
+
+async def reward_func(args, sample):
+    return {"score": compute_score(solution_str=sample.response, ground_truth=sample.label)}
+"""
+
+
+def test_seeded_faults_compile_and_differ() -> None:
+    seeded = faults.seed_faults(SOURCE, skip={"reward_func"})
+    operators = {fault.operator for fault in seeded}
+    assert {
+        "first for last match",
+        "normalisation step dropped",
+        "clip changed",
+        "comparison changed",
+        "return swapped",
+        "branch lost",
+    } <= operators
+    assert len({fault.source for fault in seeded}) == len(seeded)
+    for fault in seeded:
+        compile(fault.source, "fault", "exec")
+        assert 'return {"score": compute_score(' in fault.source
+
+
+def test_seeded_faults_keep_to_the_given_lines() -> None:
+    seeded = faults.seed_faults(SOURCE, lines={4}, skip={"reward_func"})
+    assert {(fault.operator, fault.line) for fault in seeded} == {
+        ("first for last match", 4),
+        ("normalisation step dropped", 4),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("import verl.utils\n", "x.py:1: imports verl.utils"),
+        ("def f():\n    from verl import DataProto\n", "x.py:2: imports verl"),
+        ("import importlib\nimportlib.import_module('verl.x')\n", "x.py:2: imports verl.x"),
+        ("open('/work/outcomes.jsonl')\n", "x.py:1: names the parity oracle (outcomes.jsonl)"),
+        ("def f(:\n", "x.py: cannot be parsed (SyntaxError)"),
+    ],
+)
+def test_examples_may_not_import_verl_or_read_the_oracle(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "x.py").write_text(text, encoding="utf-8")
+    assert guard.check_example(tmp_path) == (problem,)
+
+
+def test_a_docstring_about_verl_is_no_problem(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text('"""From verl; see outcomes.jsonl."""\nimport verlike\n', encoding="utf-8")
+    assert guard.check_example(tmp_path) == ()
+
+
+def test_taped_answers_depend_on_the_request_alone() -> None:
+    tape = Tape({"literals": ["True"], "keys": []})
+    bodies = [str(number).encode() for number in range(60)]
+    first = [tape.answer("POST", "http://judge/v1", body) for body in bodies]
+    assert first == [tape.answer("POST", "http://judge/v1", body) for body in bodies]
+    assert {answer.status for answer in first} == {200, 500}
+    assert len({answer.body for answer in first}) > 10
+    assert len(tape.seen()) == 60
+    tape.begin()
+    assert tape.seen() == []
+
+
+CLIENT = """
+import asyncio, json, sys
+from migrate_tools.parity import clients
+tape = clients.install({"literals": [], "keys": []})
+import aiohttp, httpx, openai, requests, urllib.request
+
+def text(body): return body["choices"][0]["message"]["content"]
+
+async def main():
+    message = {"model": "m", "messages": [{"role": "user", "content": sys.argv[1]}]}
+    url = "http://judge/v1/chat/completions"
+    async with aiohttp.ClientSession() as session:
+        async with session.post(url, json=message) as reply:
+            a = reply.status, text(await reply.json())
+    b = requests.post(url, json=message).json()
+    async with httpx.AsyncClient() as client:
+        c = (await client.post(url, json=message)).json()
+    d = openai.OpenAI(base_url="http://judge/v1", api_key="x").chat.completions.create(**message)
+    e = await openai.AsyncOpenAI(base_url="http://judge/v1").chat.completions.create(**message)
+    return [a[1], text(b), text(c), d.choices[0].message.content, e.choices[0].message.content]
+
+print(json.dumps([asyncio.run(main()), tape.seen()]))
+"""
+
+
+def test_all_clients_get_the_same_taped_answer() -> None:
+    command = [sys.executable, "-c", CLIENT, "is 2 right?"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    answers, requests = json.loads(done.stdout)
+    assert len(set(answers)) == 1
+    assert [request[:2] for request in requests] == [["POST", "http://judge/v1/chat/completions"]]
+
+
+OLD = {"kind": "value", "score": 1.0, "keys": {"acc": 1}, "notes": [], "stable": True}
+NEW = {"kind": "value", "score": 1.0, "keys": {"score": 1.0, "acc": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ({}, {}, "same"),
+        ({}, {"score": 0.0}, "mismatch"),
+        ({}, {"keys": {}}, "declared"),
+        ({"keys": {"fmt": 1}}, {}, "mismatch"),
+        ({"keys": {"pred": "a"}}, {"keys": {"pred": "b"}}, "mismatch"),
+        ({"kind": "exception", "error": "ValueError: x"}, {}, "mismatch"),
+        ({"kind": "exception", "error": "ValueError: x"}, {"reward_error": "x", "at_floor": True}, "declared"),
+        ({"kind": "exception", "error": "ValueError: x"}, {"reward_error": "x", "at_floor": False}, "mismatch"),
+        ({"kind": "timeout"}, {"kind": "timeout"}, "both_timeout"),
+        ({"kind": "timeout"}, {"reward_error": "TimeoutError"}, "declared"),
+        ({"kind": "timeout"}, {}, "mismatch"),
+        ({}, {"kind": "timeout"}, "mismatch"),
+        ({}, {"kind": "exception", "error": "x"}, "mismatch"),
+        ({}, {"reward_error": "x"}, "mismatch"),
+        ({"stable": False}, {"score": 0.0}, "unstable"),
+        ({"requests": [["POST", "u", "1"]]}, {"requests": [["POST", "u", "2"]]}, "mismatch"),
+    ],
+)
+def test_verdict_on_one_case(old: dict[str, Any], new: dict[str, Any], kind: str) -> None:
+    assert judge({**OLD, **old}, {**NEW, **new}).kind == kind
+
+
+def test_managers_keep_an_awaited_result_apart_from_a_plain_one() -> None:
+    from migrate_tools.parity import managers
+
+    async def scorer(**_: Any) -> float:
+        return 0.25
+
+    loop = asyncio.new_event_loop()
+    try:
+        call = managers.Call({"reward_model": {"ground_truth": "1"}}, "text", 4)
+        record = managers.score(managers.Manager("naive"), scorer, call, loop)
+    finally:
+        loop.close()
+    assert record == {"score": 0.25, "type": "float", "keys": {"acc": 0.25}, "notes": [], "mutated": []}
