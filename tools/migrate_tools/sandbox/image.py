@@ -86,8 +86,15 @@ def ensure(client: Any, *, rebuild: bool = False) -> str:
         else:
             _import_host(client, name)
     except (DockerException, OSError, subprocess.SubprocessError) as error:
-        raise MachineError(f"the sandbox image cannot be made: {error}", "use --sandbox bubblewrap") from error
+        raise MachineError(f"the sandbox image cannot be made: {_reason(error)}", "use --sandbox bubblewrap") from error
     return name
+
+
+def _reason(error: Exception) -> str:
+    """The last error that a build's log names: it says more than the exception."""
+    text = "".join(entry.get("stream", "") for entry in getattr(error, "build_log", ()))
+    named = [line.strip() for line in text.splitlines() if "error" in line.lower()]
+    return named[-1] if named else str(error)
 
 
 def tag() -> str:
