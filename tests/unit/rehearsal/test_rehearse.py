@@ -25,7 +25,12 @@ def run(
 ) -> Run:
     """Rehearses the toy example after text replacements: `run({"reward_toy.py": [("old", "new")]}, "sync")`."""
 
-    def go(edits: Mapping[str, list[tuple[str, str]]] | None = None, mode: Mode = "sync", **more: str) -> RehearsalRun:
+    def go(
+        edits: Mapping[str, list[tuple[str, str]]] | None = None,
+        mode: Mode = "sync",
+        tape: dict[str, list[str]] | None = None,
+        **more: str,
+    ) -> RehearsalRun:
         files = {**toy_files, **more}
         for name, changes in (edits or {}).items():
             path = next(path for path in files if path.endswith(name))
@@ -34,7 +39,7 @@ def run(
                 files[path] = files[path].replace(old, new)
         example = make_example(files)
         data = convert_data(example, toy_recipe.launches[0], sandbox=sandbox, place=tmp_path / "converted")
-        return rehearse(example, toy_translation, mode, data, sandbox=sandbox, place=tmp_path / mode)
+        return rehearse(example, toy_translation, mode, data, sandbox=sandbox, place=tmp_path / mode, tape=tape)
 
     return go
 
@@ -141,3 +146,22 @@ def test_the_stand_in_entry_point_is_never_replaced(run: Run) -> None:
     # a real local.sh ends every python process of the machine
     done = run(**{"scripts/entrypoint/local.sh": "exit 7\n"})
     assert done.returncode == 0
+
+
+JUDGE = """
+import aiohttp
+
+
+async def reward_func(args, sample, **kwargs):
+    async with aiohttp.ClientSession() as session:
+        async with session.post("http://judge:8000/v1", json={"text": sample.response}) as answer:
+            text = await answer.text()
+    return {"score": float("True" in text)}
+"""
+
+
+def test_a_judge_answers_from_the_tape(run: Run) -> None:
+    done = run(tape={"literals": [], "keys": []}, **{"examples/toy/reward_toy.py": JUDGE})
+    assert done.failures == []
+    assert (done.report or {})["taped"] is True
+    assert sum((done.report or {})["rewards"]["train"].values()) == 64

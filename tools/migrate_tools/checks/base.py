@@ -73,9 +73,16 @@ class CheckContext:
                 sandbox=self.sandbox,
                 place=self.work / "rehearsal" / translation.launch / mode,
                 version=self.relax_version,
+                tape=self.tape(translation),
             )
         made: RehearsalRun = self._made[key]
         return made
+
+    def tape(self, translation: Translation) -> Mapping[str, Any] | None:
+        """Settings of the taped HTTP answers of a launch whose reward asks a server."""
+        frozen = (self.cases or {}).get(translation.launch)
+        tape: Mapping[str, Any] | None = frozen.meta.get("tape") if frozen is not None else None
+        return tape or None
 
     def argv(self, translation: Translation, mode: Mode) -> tuple[str, ...]:
         """Arguments of the trainer: as recorded, or from the translation's flags when it was not reached."""

@@ -48,7 +48,7 @@ class ImportCheck:
             place = fresh(context.work / "imports")
             build_tree(place / "relax", context.example)
             for path, dest in sorted(hooks.items()):
-                problem = self._defined(context, path) if dest in TRAINING_HOOKS else self._import(context, place, path)
+                problem = self._defined(context, path) if dest in TRAINING_HOOKS else self._import(context, path)
                 if problem:
                     found.problems.append(f"{path}: {problem}")
             found.evidence["hooks"] = sorted(hooks)
@@ -69,12 +69,17 @@ class ImportCheck:
                     hooks[value] = dest
         return hooks
 
-    def _import(self, context: CheckContext, place: object, path: str) -> str | None:
+    def _import(self, context: CheckContext, path: str) -> str | None:
+        tape = next((tape for item in context.translations if (tape := context.tape(item))), None)
         outcome = context.sandbox.run(
             Job(
                 argv=(PYTHON, "-m", "migrate_tools.rehearsal.runtime.probe_import", path),
                 mounts=(*python_mounts(), Mount(context.work / "imports" / "relax", "/relax")),
-                env={**python_env(), "PYTHONPATH": f"/relax:{python_env()['PYTHONPATH']}"},
+                env={
+                    **python_env(),
+                    "PYTHONPATH": f"/relax:{python_env()['PYTHONPATH']}",
+                    **({"MIGRATE_REHEARSAL_TAPE": json.dumps(tape)} if tape else {}),
+                },
                 limits=Limits(seconds=60),
             )
         )

@@ -38,6 +38,8 @@ def _judge(run: RehearsalRun, translation: Translation, found: Finding) -> None:
     report: dict[str, Any] = run.report or {}
     found.evidence |= {name: report[name] for name in _FACTS if name in report}
     found.evidence |= {"script": run.script, "returncode": run.returncode}
+    if report.get("taped"):
+        found.evidence["http"] = "the reward asks a server; its answers come from a tape"
     if run.warnings:
         found.evidence["warnings"] = run.warnings
     if run.report is None:

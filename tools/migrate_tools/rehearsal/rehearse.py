@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,11 +65,13 @@ def rehearse(
     sandbox: Sandbox,
     place: Path,
     version: Version = "latest",
+    tape: Mapping[str, Any] | None = None,
 ) -> RehearsalRun:
     """Run `bash run_<algo>.sh <mode>` on converted rows.
 
     Args:
         place: folder for this run; emptied first. The report stays in it.
+        tape: settings of the taped HTTP answers, when the reward asks a server.
     """
     fresh(place)
     build_tree(place / "relax", example)
@@ -96,6 +99,7 @@ def rehearse(
                 "NUM_GPUS": str(per_node),
                 "MIGRATE_REHEARSAL_REPORT": f"/work/{REPORT}",
                 "MIGRATE_REHEARSAL_RELAX": version,
+                **({"MIGRATE_REHEARSAL_TAPE": json.dumps(tape)} if tape else {}),
             },
             limits=Limits(seconds=SECONDS, memory_mb=4096, processes=256),
         )

@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
+from migrate_tools.rehearsal.runtime.taped import install_tape
+
 SAMPLE_SECONDS = 30.0
 """Relax itself has no limit; a reward that takes longer counts as hanging here."""
 LAG_LIMIT = 5.0
@@ -114,6 +116,7 @@ class Worker:
 
 
 def _serve(path: str, pipe: Connection) -> None:
+    install_tape()
     try:
         function = load_function(path)
     except Exception as error:

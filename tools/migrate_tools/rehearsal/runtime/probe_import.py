@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from migrate_tools.rehearsal.runtime.hooks import describe, load_function
+from migrate_tools.rehearsal.runtime.taped import install_tape
 
 FORBIDDEN = ("torch", "verl", "ray", "vllm", "sglang", "megatron", "tensordict")
 """Packages that a rollout hook must not need at import: slow, absent on a CPU machine, or the framework left behind."""
@@ -32,6 +33,7 @@ class Blocker(MetaPathFinder):
 
 def main(path: str) -> None:
     """Import the function of a dotted path and print what came of it."""
+    install_tape()
     sys.meta_path.insert(0, Blocker())
     began = time.monotonic()
     try:

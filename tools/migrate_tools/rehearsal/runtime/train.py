@@ -22,6 +22,7 @@ from migrate_tools.rehearsal.runtime.generate import GenerateState, SingletonMet
 from migrate_tools.rehearsal.runtime.hooks import LAG_LIMIT, Loop, RewardHook, describe, load_function
 from migrate_tools.rehearsal.runtime.rollout import Rollout, take_prompts
 from migrate_tools.rehearsal.runtime.sample import Sample
+from migrate_tools.rehearsal.runtime.taped import install_tape
 from migrate_tools.relax.contract import Parsed, Version, load_contract
 from migrate_tools.relax.flag_rules import check_config_keys, check_rules
 
@@ -61,6 +62,7 @@ class Report:
 def main(argv: Sequence[str]) -> int:
     """Run the rehearsal of one command line; 0 when nothing failed."""
     report = Report(argv)
+    report.data["taped"] = install_tape()
     try:
         _rehearse(argv, report)
     except Stop:
