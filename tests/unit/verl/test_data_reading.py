@@ -237,6 +237,15 @@ def test_a_known_path_gives_the_contract(tmp_path: Path) -> None:
     assert "NotImplementedError" not in found.code
 
 
+def test_unknown_data_for_verls_dispatch_has_the_names_that_it_knows(tmp_path: Path) -> None:
+    spec, _ = read(tmp_path, {"data.train_files": "/x/placeholder.parquet"}, BUILTIN)
+    assert (spec.known_from, [s.name for s in spec.sources]) == ("reward", ["openai/gsm8k"])
+    assert spec.example_rows[0]["data_source"] == "openai/gsm8k"
+    verl = VerlRef(version="0.9.1", root=str(tmp_path / "installed"), how="test")
+    code = extract_reward(BUILTIN, spec, project_root=tmp_path, verl=verl).code
+    assert "NotImplementedError" in code, "a guess leaves the whole dispatch"
+
+
 def test_a_script_for_other_data_is_not_taken(tmp_path: Path) -> None:
     write(tmp_path, {"one.py": PREP, "two.py": PREP.replace("sums", "products")})
     spec, _ = read(tmp_path, {"data.train_files": "/x/data/products/train.parquet"})

@@ -73,6 +73,17 @@ class ContractReader:
             path = self.project_root / self.reward.path
             return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
+    def _dispatch_names(self, spec: DataSpec) -> list[str]:
+        """Names that verl's own dispatch knows, when nothing says which of them the data has."""
+        if self.reward.kind != "builtin" or self.reward.path is None or spec.custom_class is not None:
+            return []
+        path = Path(self.verl.root) / self.reward.path
+        try:
+            names = compared_constants(path.read_text(encoding="utf-8", errors="replace"), "data_source")
+        except (OSError, SyntaxError):
+            return []
+        return [name for name in names if scorer_for(name) is not None]
+
     def _plausible(self, sources: list[SourceCount]) -> list[SourceCount]:
         """Sources that the recipe's own reward knows; when it names others only, they narrow nothing down."""
         if self.reward.kind != "custom" or self.reward.path is None:
@@ -96,7 +107,7 @@ class ContractReader:
         known: KnownDataset | None,
         uses: _Uses,
     ) -> DataSpec:
-        named = [] if sources or self.reward.kind == "builtin" else list(uses.sources)
+        named = [] if sources else list(uses.sources) or self._dispatch_names(spec)
         all_sources = sources or [SourceCount(name=name, split="train") for name in named]
         truth = self._truth(all_sources, prep, known, uses)
         extra_keys = tuple(
@@ -120,7 +131,7 @@ class ContractReader:
             images=images,
             splits=["train" if split == "train" else "test" for split in splits],
         )
-        origin = "prep_script" if prep else "known_dataset" if known else "reward" if uses.code else "nothing"
+        origin = "prep_script" if prep else "known_dataset" if known else "reward" if uses.code or named else "nothing"
         return spec.model_copy(
             update={
                 "known_from": origin,
@@ -131,7 +142,7 @@ class ContractReader:
                 "truth": truth,
                 "extra_info_keys": extra_keys,
                 "prep_script": self._shown(prep.path) if prep else (known.script or None) if known else None,
-                "example_rows": rows if uses.code or prep or known else (),
+                "example_rows": rows if uses.code or named or prep or known else (),
             }
         )
 
