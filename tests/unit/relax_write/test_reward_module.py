@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -286,6 +288,27 @@ def test_no_process_is_left(reward: Any) -> None:
         while _alive(group) and time.monotonic() < deadline:
             time.sleep(0.02)
         assert not _alive(group)
+
+
+def test_a_busy_worker_ends_with_its_killed_parent(reward: Any, tmp_path: Path) -> None:
+    path = reward(HANGS).module.__file__
+    script = (
+        "import asyncio, importlib.util, sys, threading, time, os, signal\n"
+        f"spec = importlib.util.spec_from_file_location('reward', {path!r})\n"
+        "module = importlib.util.module_from_spec(spec)\n"
+        "spec.loader.exec_module(module)\n"
+        "worker = module._Worker()\n"
+        "print(worker.process.pid, flush=True)\n"
+        "worker.connection.send({'solution_str': 'hang'})\n"
+        "time.sleep(0.3)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    group = int(done.stdout)
+    deadline = time.monotonic() + 15
+    while _alive(group) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _alive(group)
 
 
 def _alive(group: int) -> bool:
