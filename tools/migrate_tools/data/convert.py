@@ -1,7 +1,8 @@
 """Converts verl parquet to the columns that Relax reads, and keeps every column that was there.
 
 Streams a batch at a time, so memory stays bounded; the output has small row groups and appears under its name only when
-it is complete. Needs the standard library and pyarrow. Columns, per file:
+it is complete. One module of the standard library and pyarrow, because every example gets a copy of it as its own
+conversion script. Columns, per file:
 
 - prompt: the prompt column of the recipe
 - label: reward_model.ground_truth, of whatever type
