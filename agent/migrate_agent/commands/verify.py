@@ -66,7 +66,9 @@ def find_example(folder: Path) -> Found:
     return Found(Example(algo=algo, files=files), document, edited)
 
 
-def _climb(example_dir: Path, only: frozenset[int] | None, *, sandbox: SandboxKind, relax_version: str, as_json: bool) -> int:
+def _climb(
+    example_dir: Path, only: frozenset[int] | None, *, sandbox: SandboxKind, relax_version: str, as_json: bool
+) -> int:
     from migrate_agent.local_engine import LocalEngine
 
     found = find_example(example_dir)
