@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -200,15 +199,6 @@ def test_bad_mounts_are_refused(box: Sandbox, tmp_path: Path) -> None:
         box.run(Job(("true",), mounts=(Mount(tmp_path, "/a"), Mount(tmp_path, "/a"))))
 
 
-def test_a_job_starts_fast(box: Sandbox) -> None:
-    def once() -> float:
-        start = time.perf_counter()
-        assert box.run(Job((PYTHON, "-c", "pass"))).returncode == 0
-        return time.perf_counter() - start
-
-    assert min(once() for _ in range(4)) < (0.25 if box.name == "bubblewrap" else 1.0)
-
-
 @pytest.mark.docker
 def test_image_is_named_by_its_inputs_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     from migrate_tools.sandbox import image
@@ -219,9 +209,7 @@ def test_image_is_named_by_its_inputs_and_kept(monkeypatch: pytest.MonkeyPatch) 
         if os.environ.get("CI"):
             raise
         pytest.skip("no Docker engine answers")
-    start = time.perf_counter()
     assert ensure_image() == first
-    assert time.perf_counter() - start < 1
     assert first.startswith("migrate-agent-sandbox:")
     monkeypatch.setenv("MIGRATE_AGENT_SANDBOX_BASE", "python:3.12-slim")
     assert image.tag() != first
