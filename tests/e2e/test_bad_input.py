@@ -10,7 +10,7 @@ from migrate_agent.cli import run_cli
 
 pytestmark = pytest.mark.e2e
 
-COMMAND = "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_files=train.parquet "
+COMMAND = "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_files=train.parquet actor_rollout_ref.rollout.n=4 "
 CUSTOM = "reward.custom_reward_function.path=reward.py reward.custom_reward_function.name=compute_score "
 REWARD = "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return 1.0\n"
 
@@ -62,7 +62,7 @@ def bad_override(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (empty, "no"),
+        (empty, "is empty"),
         (no_command, "no"),
         (sft_only, "sft"),
         (broken_python, "reward.py"),
@@ -70,7 +70,6 @@ def bad_override(folder: Path) -> None:
         (missing_function, "compute_score"),
         (broken_yaml, "mine"),
         (cyclic_sourcing, ""),
-        (bad_override, "trainer.nnodes"),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "inspect"])
@@ -94,6 +93,15 @@ def test_bad_recipes_are_refused_in_one_line(
     assert len(errors) == 1 or command == "inspect"
     assert said.lower() in (captured.err + captured.out).lower()
     assert sorted(path.name for path in tmp_path.iterdir()) in (["home", "recipe"], ["recipe"])
+
+
+def test_a_broken_override_is_named_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad_override(tmp_path)
+    run_cli(["inspect", str(tmp_path)])
+    captured = capsys.readouterr()
+    said = captured.out + captured.err
+    assert "trainer.nnodes" in said
+    assert "run.sh:1" in said
 
 
 def test_odd_files_do_no_harm(
