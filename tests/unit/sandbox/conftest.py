@@ -53,8 +53,9 @@ class Marker:
         return True
 
     def seen(self, seconds: float = 10) -> bool:
+        """Waits until the job itself runs as bash, not only what starts it."""
         end = time.monotonic() + seconds
-        while not self.alive():
+        while not any(Path(f"/proc/{pid}/comm").read_text() == "bash\n" for pid in self.alive()):
             if time.monotonic() > end:
                 return False
             time.sleep(0.02)

@@ -107,6 +107,7 @@ class Bubblewrap:
         argv = [_program(self.program, places), *_jail(job, mounts, places, uid, gid), "--", *_command(job, root)]
         return {
             "argv": argv,
+            "parent": os.getpid(),
             "groups": group.files,
             "rlimits": values,
             "uid": uid if root else None,
