@@ -44,6 +44,11 @@ class Engine(Protocol):
     def freeze(self, recipe: Recipe, launch: Launch, request: RunRequest, work: Path) -> dict[str, Any] | None:
         """The old scorer's recorded answers, as JSON; None when there is nothing to record."""
 
+    def name_hooks(
+        self, recipe: Recipe, translations: tuple[Translation, ...], extracted: Mapping[str, dict[str, Any]]
+    ) -> tuple[Translation, ...]:
+        """The translations with each reward hook naming the module it will be written to."""
+
     def render(
         self,
         recipe: Recipe,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from migrate_tools.parity.oracle import FrozenCases
     from migrate_tools.relax.contract import FlagContract
     from migrate_tools.sandbox import Sandbox
+    from migrate_tools.verl.extract import Extracted
 
 
 class LocalEngine:
@@ -92,6 +93,15 @@ class LocalEngine:
         )
         return dict(freeze(recipe, launch, sandbox=self.sandbox, work=work, budget=budget).meta)
 
+    def name_hooks(
+        self, recipe: Recipe, translations: tuple[Translation, ...], extracted: Mapping[str, dict[str, Any]]
+    ) -> tuple[Translation, ...]:
+        from migrate_tools.relax.reward_module import name_hooks
+
+        return name_hooks(
+            translations, _rewards(translations, extracted), {item.name: item for item in recipe.launches}
+        )
+
     def render(
         self,
         recipe: Recipe,
@@ -100,12 +110,8 @@ class LocalEngine:
         request: RunRequest,
     ) -> Example:
         from migrate_tools.relax.render import render_example
-        from migrate_tools.verl.extract import Extracted
 
-        rewards = {
-            item.launch: Extracted.model_validate(extracted[item.launch]) if item.launch in extracted else None
-            for item in translations
-        }
+        rewards = _rewards(translations, extracted)
         return render_example(
             recipe, translations, rewards, algo=request.algo, relax_version=self._contract(request).version
         )
@@ -184,6 +190,17 @@ class LocalEngine:
         )
 
 
+def _rewards(
+    translations: tuple[Translation, ...], extracted: Mapping[str, dict[str, Any]]
+) -> dict[str, Extracted | None]:
+    from migrate_tools.verl.extract import Extracted
+
+    return {
+        item.launch: Extracted.model_validate(extracted[item.launch]) if item.launch in extracted else None
+        for item in translations
+    }
+
+
 def opened(launch: str, meta: Mapping[str, Any], work: Path) -> FrozenCases:
     """The oracle of one launch as it was frozen.
 
@@ -192,7 +209,7 @@ def opened(launch: str, meta: Mapping[str, Any], work: Path) -> FrozenCases:
     """
     from migrate_tools.parity.oracle import load
 
-    frozen = load(work / "parity" / launch / "oracle")
+    frozen = load(work / "parity" / str(meta["launch"]) / "oracle")
     if dict(frozen.meta) != dict(meta) or frozen.verify():
         raise UsageError(f"the frozen answers of {launch} were changed after they were recorded", "start the run anew")
     return frozen

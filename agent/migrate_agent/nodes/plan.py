@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from migrate_tools.errors import RefusedInput
 from migrate_tools.model import Launch, Recipe, Translated, Translation
@@ -16,7 +17,7 @@ def plan(state: RunState, context: Context) -> RunState:
     """Translates every launch; freezes the old reward's answers for those that are not refused."""
     recipe = context.recipe(state)
     translations: list[Translation] = []
-    extracted: dict[str, str] = {}
+    rewards: dict[str, dict[str, Any]] = {}
     oracle: dict[str, str] = {}
     for launch, variant in zip(recipe.launches, variants(recipe.launches), strict=True):
         context.progress(f"plan {launch.name}")
@@ -26,15 +27,17 @@ def plan(state: RunState, context: Context) -> RunState:
                 reward = context.engine.extract(recipe, launch)
                 frozen = context.engine.freeze(recipe, launch, context.request, context.run.work)
                 if reward is not None:
-                    extracted[launch.name] = context.run.put(reward)
+                    rewards[launch.name] = reward
                 if frozen is not None:
                     oracle[launch.name] = context.run.put(frozen)
         except RefusedInput as error:
             translation = refused(launch, context.request.algo, variant, error.line())
         translations.append(translation)
+    named = context.engine.name_hooks(recipe, tuple(t for t in translations if not is_refused(t)), rewards)
+    by_launch = {item.launch: item for item in (*translations, *named)}
     return {
-        "translations": context.run.put_models(tuple(translations)),
-        "extracted": extracted,
+        "translations": context.run.put_models(tuple(by_launch[item.launch] for item in translations)),
+        "extracted": {name: context.run.put(reward) for name, reward in rewards.items()},
         "oracle": oracle,
     }
 

@@ -91,6 +91,11 @@ class ScriptedEngine:
         self.calls.append("extract")
         return {"code": self.python}
 
+    def name_hooks(
+        self, recipe: Recipe, translations: tuple[Translation, ...], extracted: Mapping[str, dict[str, Any]]
+    ) -> tuple[Translation, ...]:
+        return translations
+
     def freeze(self, recipe: Recipe, launch: Launch, request: RunRequest, work: Path) -> dict[str, Any] | None:
         self.calls.append("freeze")
         return {"cases": 3}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import importlib.util
 import json
 import shutil
@@ -16,7 +17,7 @@ from migrate_tools.model import Launch, Recipe
 from migrate_tools.parity import coverage, oldjob, texts
 from migrate_tools.parity.balance import more_cases, shares
 from migrate_tools.parity.cases import Case, make_cases
-from migrate_tools.parity.frozen import CASES, Budget, FrozenCases, close, load
+from migrate_tools.parity.frozen import CASES, ORACLE, Budget, FrozenCases, close, load
 from migrate_tools.parity.mine import Mined, mine
 from migrate_tools.parity.rows import sample_rows, write_rows
 from migrate_tools.parity.stubs import HEAVY
@@ -45,20 +46,21 @@ def freeze(
 
     Args:
         work: folder of this run; the oracle goes to `parity/<launch>/oracle` below it. One that is already closed
-            there is opened, not made again.
+            there is opened, not made again, and so is that of an earlier launch with the same reward and data
+            (`meta["launch"]` then names it).
 
     Raises:
         MachineError: the sandbox does not work.
     """
     budget = budget or Budget()
-    base = work / "parity" / launch.name
-    folder = base / "oracle"
-    if (folder / "oracle.json").is_file():
+    key = scorer_key(launch)
+    if (folder := closed_oracle(work, launch.name, key)) is not None:
         return load(folder)
+    folder = work / "parity" / launch.name / "oracle"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     sources = _Sources(recipe, launch)
-    meta: dict[str, Any] = {"version": 1, "launch": launch.name, "rows": [], "reason": "", "missing": []}
+    meta: dict[str, Any] = {"version": 1, "launch": launch.name, "key": key, "rows": [], "reason": "", "missing": []}
     if reason := oldjob.not_checkable(launch):
         return close(folder, {**meta, "reason": reason}, [], [])
     if missing := sources.missing_packages():
@@ -81,6 +83,23 @@ def freeze(
     if isinstance(runs, str):
         return close(folder, {**meta, "reason": runs}, [case.line() for case in cases], [])
     return _closed(folder, meta, cases, runs, sources)
+
+
+def scorer_key(launch: Launch) -> str:
+    """Hash over everything that decides the cases and the old answers: equal keys, equal oracles."""
+    reward = launch.reward.model_dump(mode="json", exclude={"source", "manager_source"})
+    family = texts.family_of(str(launch.get("actor_rollout_ref.model.path", ""))).name
+    facts = [reward, launch.data.model_dump(mode="json"), family, launch.verl.root, launch.environment]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def closed_oracle(work: Path, launch: str, key: str) -> Path | None:
+    """The oracle folder of this launch, or of another launch with the same key; None when there is none yet."""
+    own = work / "parity" / launch / "oracle"
+    for folder in (own, *sorted(work.glob("parity/*/oracle"))):
+        if (folder / ORACLE).is_file() and load(folder).meta.get("key") == key:
+            return folder
+    return None
 
 
 def _both_rounds(

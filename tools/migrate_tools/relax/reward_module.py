@@ -76,6 +76,23 @@ def reward_module_names(
     return names
 
 
+def name_hooks(
+    translations: Sequence[Translation], extracted: Mapping[str, Extracted | None], launches: Mapping[str, Launch]
+) -> tuple[Translation, ...]:
+    """The translations with --custom-rm-path naming the module that each launch's reward is written to."""
+    names = reward_module_names(translations, extracted, launches)
+    return tuple(_with_hook(item, names.get(item.launch)) for item in translations)
+
+
+def _with_hook(translation: Translation, module: str | None) -> Translation:
+    hook = f"examples.{translation.algo}.{module}.reward_func"
+    flags = tuple(
+        flag.model_copy(update={"value": hook}) if module and flag.name == "--custom-rm-path" else flag
+        for flag in translation.flags
+    )
+    return translation.model_copy(update={"flags": flags})
+
+
 def identifier(text: str) -> str:
     """A text as a part of a Python and shell name."""
     return re.sub(r"\W+", "_", text).strip("_") or "x"
