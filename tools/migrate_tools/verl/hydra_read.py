@@ -197,16 +197,17 @@ def _apply(config: DictConfig, item: Parsed, override: Override, forgive: bool) 
     try:
         if override.type == OverrideType.DEL:
             return _delete(config, key) if present else f"{key} is deleted but does not exist in this version"
-        if override.type == OverrideType.ADD and present:
-            OmegaConf.update(config, key, value, merge=True, force_add=True)
-            return "" if isinstance(value, dict) or forgive else f"{key} is added with + but exists in this version"
         if override.type in (OverrideType.ADD, OverrideType.FORCE_ADD):
+            # as in Hydra, + is refused only where a value stands already
+            taken = present and override.type == OverrideType.ADD and not isinstance(value, dict | list)
+            taken = taken and OmegaConf.select(config, key, throw_on_missing=False) is not None
             OmegaConf.update(config, key, value, merge=True, force_add=True)
-            return ""
-        if not present:
+            return f"{key} is added with + but exists in this version" if taken and not forgive else ""
+        try:
+            OmegaConf.update(config, key, value, merge=True)
+        except (OmegaConfBaseException, AttributeError):
             OmegaConf.update(config, key, value, merge=True, force_add=True)
             return "" if forgive else f"{key} does not exist in this version"
-        OmegaConf.update(config, key, value, merge=True)
     except (OmegaConfBaseException, ValueError, TypeError, AssertionError) as error:
         return f"{key} cannot be set in this version ({' '.join(str(error).split())[:120]})"
     return ""

@@ -14,6 +14,9 @@ from migrate_tools.verl.hydra_read import Composed, Parsed
 from migrate_tools.verl.launch import strip_roots
 from migrate_tools.verl.secrets import redact, redact_value, redact_variable
 
+VOLATILE = re.compile(r"2001\D?02\D?03|010203|981173106|0203\D?0405")
+"""The made-up time that scripts see (2001-02-03 04:05:06 UTC) in the forms that file names use."""
+
 
 def clean_text(text: str) -> str:
     """A text with the sandbox's names and markers turned back and credentials removed."""
@@ -140,6 +143,10 @@ def setting_notes(
         if index in composed.misfits:
             text = f"{clean_text(composed.misfits[index])} (read against verl {version}); the setting is kept"
             notes.append(Note(code="version-skew", text=text, source=places.get(item.key)))
+    for setting in settings:
+        if VOLATILE.search(setting.text):
+            text = f"{setting.key} is made from the time of the run; the date in it is a made-up one"
+            notes.append(Note(code="volatile-value", text=text, source=setting.source))
     for key, value in composed.config.items():
         if value == "???" and _needed(key, composed.config):
             notes.append(Note(code="mandatory-value", text=f"{key} has no default in verl {version} and is not set"))
