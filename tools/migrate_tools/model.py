@@ -148,7 +148,7 @@ class DataSpec(Frozen):
     reward_fn_key: str = "data_source"
     image_key: str = "images"
     prompt_form: Literal["chat", "string", "templated", "unknown"] = "unknown"
-    """chat: list of messages; string: plain text; templated: text that already carries chat markers."""
+    """chat: list of messages; string: plain text; templated: verl takes the (first message's) text as it is."""
     multimodal: tuple[str, ...] = ()
     """Columns that hold images, videos or audio."""
     sources: tuple[SourceCount, ...] = ()

@@ -54,6 +54,16 @@ def test_source_and_ability_join_the_metadata_and_columns_stay(write_rows: Any, 
         }
 
 
+def test_raw_prompt_is_the_first_message_as_text(write_rows: Any, rows: Any) -> None:
+    for index, row in enumerate(rows):
+        row["prompt"] = [{"role": "user", "content": f"ask {index}"}, {"role": "user", "content": "not this"}]
+    result = converted(write_rows(rows), ConvertPlan(raw_prompt=True))
+    assert [row["prompt"] for row in result] == [f"ask {index}" for index in range(len(rows))]
+    rows[1]["prompt"] = []
+    with pytest.raises(ConvertError, match="row 1, column prompt: no first message"):
+        converted(write_rows(rows), ConvertPlan(raw_prompt=True))
+
+
 def test_absent_extra_info_becomes_a_struct(write_rows: Any, rows: Any) -> None:
     for row in rows:
         del row["extra_info"]

@@ -14,6 +14,8 @@ from migrate_tools.errors import RefusedInput
 from migrate_tools.model import DataSpec, Note, RewardSpec, Setting, SourceRef, VerlRef
 from migrate_tools.verl.data_reader import as_list, read_data
 from migrate_tools.verl.extract import extract_reward
+from migrate_tools.verl.parquet_facts import _prompt_form
+from migrate_tools.verl.prompt_form import with_prompt_form
 from test_extract_closure import write
 
 DISPATCH = """\
@@ -125,18 +127,34 @@ def test_the_kind_of_the_ground_truth(tmp_path: Path, truth: Any, kind: str) -> 
     assert read(tmp_path, {"data.train_files": "t.parquet"})[0].truth == kind
 
 
+MARKED = "<|im_start|>user\n2+2?<|im_end|>\n<|im_start|>assistant\n"
+APPLIES = "def prompt(self, chat):\n    return self.tokenizer.apply_chat_template(chat)\n"
+TAKES_TEXT = "def prompt(self, chat):\n    # self.tokenizer.apply_chat_template(chat)\n    return chat[0]['content']\n"
+
+
 @pytest.mark.parametrize(
-    ("prompt", "form"),
+    ("prompt", "dataset", "form", "codes"),
     [
-        ("2+2?", "string"),
-        ("<|im_start|>user\n2+2?<|im_end|>\n<|im_start|>assistant\n", "templated"),
-        ([{"role": "user", "content": "2+2?"}], "chat"),
-        ([{"role": "user", "content": "<|im_start|>user\n2+2?<|im_end|>"}], "templated"),
+        ("2+2?", APPLIES, "string", []),
+        ([{"role": "user", "content": "2+2?"}], APPLIES, "chat", []),
+        (MARKED, APPLIES, "string", ["prompt-templated-twice"]),
+        ([{"role": "user", "content": MARKED}], APPLIES, "chat", ["prompt-templated-twice"]),
+        ([{"role": "user", "content": MARKED}], TAKES_TEXT, "templated", ["prompt-raw"]),
+        ([{"role": "user", "content": "2+2?"}], TAKES_TEXT, "templated", ["prompt-raw"]),
+        ("2+2?", TAKES_TEXT, "templated", ["prompt-raw"]),
     ],
 )
-def test_the_form_of_the_prompt(tmp_path: Path, prompt: Any, form: str) -> None:
-    save(tmp_path / "t.parquet", [{**row(), "prompt": prompt}])
-    assert read(tmp_path, {"data.train_files": "t.parquet"})[0].prompt_form == form
+def test_whether_a_template_follows_is_what_this_verl_does(
+    tmp_path: Path, prompt: Any, dataset: str, form: str, codes: list[str]
+) -> None:
+    place = tmp_path / "source" / "verl" / "utils" / "dataset"
+    place.mkdir(parents=True)
+    (place / "rl_dataset.py").write_text(dataset)
+    data = DataSpec(
+        prompt_form=_prompt_form(prompt), columns={"prompt": "string" if isinstance(prompt, str) else "list"}
+    )
+    result, notes = with_prompt_form(data, str(tmp_path / "source"))
+    assert (result.prompt_form, [note.code for note in notes]) == (form, codes)
 
 
 def test_folders_and_patterns(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def _compare(context: CheckContext, translation: Translation, data: Converted) -
             for item in data.sources
         ],
         "source_prompt": spec.prompt_key,
+        "raw_prompt": spec.prompt_form == "templated",
         "input_key": parsed.get("input_key"),
         "label_key": parsed.get("label_key"),
         "metadata_key": parsed.get("metadata_key"),

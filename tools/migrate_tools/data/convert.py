@@ -4,7 +4,7 @@ Streams a batch at a time, so memory stays bounded; the output has small row gro
 it is complete. One module of the standard library and pyarrow, because every example gets a copy of it as its own
 conversion script. Columns, per file:
 
-- prompt: the prompt column of the recipe
+- prompt: the prompt column of the recipe; where verl applied no chat template, the text of its first message
 - label: reward_model.ground_truth, of whatever type
 - extra_info: a struct of the former extra_info and of the columns data_source and ability (called verl_data_source,
   verl_ability where extra_info has such a key of its own)
@@ -30,6 +30,7 @@ import pyarrow.parquet as pq
 PROMPT_KEY = "prompt"
 REWARD_FN_KEY = "data_source"
 IMAGE_COLUMNS: tuple[str, ...] = ()
+RAW_PROMPT = False
 
 BATCH_BYTES = 32 << 20
 BATCH_ROWS = 4096
@@ -49,6 +50,8 @@ class ConvertPlan:
     prompt_key: str = PROMPT_KEY
     reward_fn_key: str = REWARD_FN_KEY
     image_columns: tuple[str, ...] = IMAGE_COLUMNS
+    raw_prompt: bool = RAW_PROMPT
+    """verl took the content of the first message as it is."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +224,7 @@ def _transform(file: _File, batch: Any, group: int, start: int) -> Any:
     columns = {name: batch.column(index) for index, name in enumerate(batch.schema.names)}
     reward = _struct(file, columns["reward_model"], "reward_model")
     new = {
-        "prompt": columns[plan.prompt_key],
+        "prompt": _prompt(file, columns[plan.prompt_key], group, start),
         "label": _plain(pc.struct_field(reward, "ground_truth")),
         "extra_info": _extra_info(file, columns, batch.num_rows),
     }
@@ -234,6 +237,18 @@ def _transform(file: _File, batch: Any, group: int, start: int) -> Any:
             continue
         new[f"verl_{name}" if name in NEEDED or (name == "tools" and file.bad_tools) else name] = column
     return pa.RecordBatch.from_arrays(list(new.values()), names=list(new))
+
+
+def _prompt(file: _File, column: Any, group: int, start: int) -> Any:
+    if not file.plan.raw_prompt or not _is_list(column.type):
+        return column
+    texts = []
+    for offset, messages in enumerate(column.to_pylist()):
+        if not messages or not isinstance(messages[0].get("content"), str):
+            where = f"{file.at(group, start + offset)}, column {file.plan.prompt_key}"
+            raise ConvertError(f"{where}: no first message with text; verl would stop here too")
+        texts.append(messages[0]["content"])
+    return pa.array(texts, type=pa.string())
 
 
 def _extra_info(file: _File, columns: dict[str, Any], rows: int) -> Any:

@@ -48,14 +48,8 @@ def place_data(draft: Draft) -> None:
 
 def _template(draft: Draft) -> None:
     facts, data = draft.facts, draft.facts.launch.data
-    raw = data.prompt_form == "templated" or (
-        facts.launch.reward.text == "prompt_and_response"
-        and data.prompt_form != "chat"
-        and data.prompt_form != "unknown"
-    )
     own = facts.set_below(TEMPLATE)
-    if raw:
-        draft.note("prompt-raw", "the prompts carry their chat markers already: --apply-chat-template is left out")
+    if data.prompt_form == "templated":
         draft.say([item.key for item in own], "no_effect", (), "no template is applied")
         return
     draft.flag("--apply-chat-template", None, "ROLLOUT")

@@ -19,14 +19,20 @@ def render_process(algo: str, specs: Sequence[DataSpec]) -> str:
     Raises:
         ValueError: the launches call their columns differently, which one script cannot serve.
     """
-    keys = {(spec.prompt_key, spec.reward_fn_key) for spec in specs}
+    keys = {(spec.prompt_key, spec.reward_fn_key, spec.prompt_form == "templated") for spec in specs}
     if len(keys) > 1:
-        shown = "; ".join(f"prompt {prompt}, source {source}" for prompt, source in sorted(keys))
-        raise ValueError(f"the launches name their data columns differently: {shown}")
-    prompt_key, reward_fn_key = keys.pop() if keys else ("prompt", "data_source")
+        shown = "; ".join(f"prompt {prompt}{' as text' * raw}, source {source}" for prompt, source, raw in sorted(keys))
+        raise ValueError(f"the launches read their data columns differently: {shown}")
+    prompt_key, reward_fn_key, raw_prompt = keys.pop() if keys else ("prompt", "data_source", False)
     images = tuple(sorted({column for spec in specs for column in spec.multimodal}))
     text = SOURCE.read_text(encoding="utf-8")
-    for name, value in (("PROMPT_KEY", prompt_key), ("REWARD_FN_KEY", reward_fn_key), ("IMAGE_COLUMNS", images)):
+    constants = {
+        "PROMPT_KEY": prompt_key,
+        "REWARD_FN_KEY": reward_fn_key,
+        "IMAGE_COLUMNS": images,
+        "RAW_PROMPT": raw_prompt,
+    }
+    for name, value in constants.items():
         text = _set_constant(text, name, repr(value))
     header = (
         f"# Data of {algo}: verl parquet -> Relax parquet.\n"

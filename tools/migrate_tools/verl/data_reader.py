@@ -12,6 +12,7 @@ from migrate_tools.verl.builtin import read_dispatch, unmatched
 from migrate_tools.verl.config_view import ConfigView
 from migrate_tools.verl.data_contract import ContractReader
 from migrate_tools.verl.parquet_facts import FileFacts, read_facts
+from migrate_tools.verl.prompt_form import with_prompt_form
 
 MEDIA_KEYS = (("data.image_key", "images"), ("data.video_key", "videos"), ("data.audio_key", "audios"))
 PREP_HINTS = {
@@ -96,7 +97,8 @@ class _Reader:
             spec, notes = reader.complete(spec, missing)
             self.notes += notes
         self._check_sources(spec, bool(facts))
-        return spec, tuple(self.notes)
+        spec, notes = with_prompt_form(spec, self.verl.root)
+        return spec, (*self.notes, *notes)
 
     # ------------------------------------------------------------ files
 

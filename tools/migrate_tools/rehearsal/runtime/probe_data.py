@@ -62,7 +62,10 @@ def _row(before: dict[str, Any], after: dict[str, Any], job: dict[str, Any]) -> 
         label = after[job["label_key"]]
         if not same(label, truth["ground_truth"]):
             yield f"the label is {label!r}, the ground truth {truth['ground_truth']!r}"
-    if not same(before.get(job["source_prompt"]), after[job["input_key"]]):
+    prompt = before.get(job["source_prompt"])
+    if job["raw_prompt"] and isinstance(prompt, list) and prompt:
+        prompt = prompt[0]["content"]
+    if not same(prompt, after[job["input_key"]]):
         yield "the prompt changed"
     info = before.get("extra_info")
     for key, value in info.items() if isinstance(info, dict) else ():
