@@ -113,7 +113,12 @@ class LocalEngine:
 
         rewards = _rewards(translations, extracted)
         return render_example(
-            recipe, translations, rewards, algo=request.algo, relax_version=self._contract(request).version
+            recipe,
+            translations,
+            rewards,
+            algo=request.algo,
+            relax_version=self._contract(request).version,
+            mode_default=request.mode_default,
         )
 
     def check(

@@ -10,7 +10,10 @@ from migrate_agent.cli import run_cli
 
 pytestmark = pytest.mark.e2e
 
-COMMAND = "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_files=train.parquet actor_rollout_ref.rollout.n=4 "
+COMMAND = (
+    "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_files=train.parquet "
+    "actor_rollout_ref.rollout.n=4 "
+)
 CUSTOM = "reward.custom_reward_function.path=reward.py reward.custom_reward_function.name=compute_score "
 REWARD = "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n    return 1.0\n"
 

@@ -1,6 +1,6 @@
 """Writes the parquet files of the synthetic recipes; the files are committed.
 
-    python tests/recipes/make_data.py
+python tests/recipes/make_data.py
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ TRAPS: dict[str, list[dict[str, Any]]] = {
     "r08_reward_key": plain(),
     "r09_special_tokens": plain(),
     "r15_metadata": [
-        row("exact", {"target": [str(index)]}, index) if index % 2 else row("any_of", {"target": ["a", str(index)]}, index)
+        row("exact", {"target": [str(index)]}, index)
+        if index % 2
+        else row("any_of", {"target": ["a", str(index)]}, index)
         for index in range(8)
     ],
     "r17_batch_units": plain(),

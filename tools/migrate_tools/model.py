@@ -301,6 +301,8 @@ class Translation(Frozen):
     verdict_cap: Verdict = "verified"
     """The best verdict still possible: "refused" when Relax cannot express the algorithm at all."""
     refusals: tuple[str, ...] = ()
+    cap_reasons: tuple[str, ...] = ()
+    """Why the verdict is capped at "partial" by something that no single setting says (a default of verl, say)."""
     async_refusal: str = ""
     """Why this algorithm cannot run fully async; empty when it can."""
     flags: tuple[Flag, ...] = ()

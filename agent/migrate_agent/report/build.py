@@ -85,6 +85,8 @@ def reasons(facts: Facts, verdict: Verdict) -> Iterable[str]:
             yield f"{item.launch}: {refusal}"
         if is_refused(item):
             continue
+        for reason in item.cap_reasons:
+            yield f"{item.launch}: {reason}"
         for setting in item.settings:
             if holds_back(setting):
                 place = f" ({setting.source.file}:{setting.source.line})" if setting.source else ""

@@ -142,7 +142,8 @@ def test_special_tokens_per_family() -> None:
     family = texts.family_of("meta-llama/Llama-3.1-8B-Instruct")
     assert family.end == "<|eot_id|>"
     assert texts.without_special("a<|eot_id|>", family) == "a"
-    assert texts.family_of("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B").name == "deepseek"
+    assert texts.family_of("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B").end == "<｜end▁of▁sentence｜>"
+    assert texts.family_of("openai/gpt-oss-20b").end == "<|return|>"
     assert texts.family_of("Qwen/Qwen2.5-7B").end == "<|im_end|>"
 
 

@@ -161,3 +161,10 @@ def test_names_of_the_recipe_cannot_run_commands(tmp_path: Path) -> None:
 def test_script_names() -> None:
     assert script_name(make_translation()) == "run_demo.sh"
     assert script_name(make_translation(variant="7b ../x")) == "run_demo_7b_.._x.sh"
+
+
+@pytest.mark.parametrize(("refusal", "default"), [("", "async"), ("Relax runs rloo in colocate mode only", "sync")])
+def test_default_mode_is_async_only_where_async_works(refusal: str, default: str) -> None:
+    translation = make_translation().model_copy(update={"async_refusal": refusal})
+    facts = ScriptFacts(make_launch(), "demo", "reward_demo", "", "run_x.sh (verl 0.9.1)", "async")
+    assert f'MODE=${{1:-${{MODE:-"{default}"}}}}' in render_script(translation, facts)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from migrate_tools.model import CheckResult, CheckStatus, Example, Launch, Mode, Recipe, Translation
+from migrate_tools.packages import install_command, missing_packages
 from migrate_tools.relax.flag_model import Version
 from migrate_tools.sandbox import Sandbox
 
@@ -137,8 +138,10 @@ class Finding:
         self.status, self.summary = status, why
 
     def result(self) -> CheckResult:
-        """The finished result: failed when there is any problem."""
+        """The finished result: failed when there is any problem; not checkable when only packages are missing here."""
         evidence = {**self.evidence}
+        if self.status is None and (missing := missing_packages(self.problems)):
+            self.skip("not_checkable", f"needs {', '.join(missing)}, not installed here: {install_command(missing)}")
         if self.problems:
             evidence["problems"] = self.problems[:SHOWN]
         status = self.status or ("failed" if self.problems else "passed")

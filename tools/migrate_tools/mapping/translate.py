@@ -62,6 +62,7 @@ def translate(
         variant=variant,
         verdict_cap=_cap(draft, settings),
         refusals=tuple(draft.refusals),
+        cap_reasons=tuple(dict.fromkeys(draft.caps)),
         async_refusal="; ".join(dict.fromkeys(draft.async_refusals)),
         flags=flags,
         settings=settings,

@@ -273,7 +273,7 @@ def _special(answers: Sequence[list[str]], family: texts.Family) -> Iterator[_Dr
         value = answers[row][0]
         for number, wrapper in enumerate(forms.WRAPPERS[1:11]):
             text = forms.wrap(wrapper, value, forms.wrong_for(value))
-            token = family.special[number % len(family.special)]
+            token = family.tokens[number % len(family.tokens)]
             yield _Draft(row, "special", f"{text}{token}")
             yield _Draft(row, "special", f"{token}{text}\n{token}more")
             yield _Draft(row, "special", text.replace(value, f"{value[:1]}{token}{value[1:]}", 1))

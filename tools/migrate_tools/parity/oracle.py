@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import Launch, Recipe
+from migrate_tools.packages import install_command
 from migrate_tools.parity import coverage, oldjob, texts
 from migrate_tools.parity.balance import more_cases, shares
 from migrate_tools.parity.cases import Case, make_cases
@@ -29,14 +30,6 @@ __all__ = ["Budget", "FrozenCases", "freeze", "load"]
 CASE_SECONDS = 4.0
 CLIENTS = frozenset({"aiohttp", "httpx", "openai", "requests"})
 """HTTP clients that taped answers replace."""
-PIP_NAMES = {
-    "PIL": "pillow",
-    "bs4": "beautifulsoup4",
-    "cv2": "opencv-python",
-    "rouge_score": "rouge-score",
-    "sklearn": "scikit-learn",
-    "yaml": "pyyaml",
-}
 
 
 def freeze(
@@ -229,7 +222,7 @@ def _closed(
         "groups": [record for record in runs[0].get("groups", ())],
         **shares(outcomes),
     }
-    reason, missing = _whole_run_reason(outcomes)
+    reason, missing = _whole_run_reason(outcomes, made_up=meta["rows_from"] == "made_up")
     return close(folder, {**meta, "reason": reason, "missing": missing}, kept, outcomes)
 
 
@@ -247,7 +240,7 @@ def agree(one: dict[str, Any], other: dict[str, Any]) -> bool:
     )
 
 
-def _whole_run_reason(outcomes: Sequence[dict[str, Any]]) -> tuple[str, list[str]]:
+def _whole_run_reason(outcomes: Sequence[dict[str, Any]], *, made_up: bool) -> tuple[str, list[str]]:
     """Why the run as a whole cannot serve as an oracle, and packages that are missing."""
     if not outcomes:
         return "no case was run within the time budget", []
@@ -257,7 +250,10 @@ def _whole_run_reason(outcomes: Sequence[dict[str, Any]]) -> tuple[str, list[str
     if outcomes[0]["kind"] == "setup":
         return f"the old reward does not load: {outcomes[0]['error']}", []
     if all(record["kind"] in ("exception", "died") for record in outcomes):
-        return f"the old reward raises on every case, so it does not run in verl either: {outcomes[0]['error']}", []
+        error = outcomes[0]["error"]
+        if made_up:
+            return f"the data is not at hand, and the old reward raises on every made-up row: {error}", []
+        return f"the old reward raises on every case, so it does not run in verl either: {error}", []
     if all(record["kind"] == "timeout" for record in outcomes):
         return "the old reward ends on no case within the time limit", []
     loose = sum(not record["stable"] for record in outcomes)
@@ -279,8 +275,7 @@ def _missing(record: dict[str, Any]) -> str:
 
 def missing_reason(names: Sequence[str]) -> str:
     """Names the packages and the command that installs them."""
-    packages = " ".join(PIP_NAMES.get(name, name.replace("_", "-")) for name in names)
-    return f"the old reward needs {', '.join(names)}, not installed here: pip install {packages}"
+    return f"the old reward needs {', '.join(names)}, not installed here: {install_command(names)}"
 
 
 def tape_settings(launch: Launch, mined: Mined) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ import yaml
 
 from migrate_tools import __version__
 from migrate_tools.errors import RefusedInput
-from migrate_tools.model import Example, ExampleFile, Launch, Recipe, Translation
+from migrate_tools.model import Example, ExampleFile, Launch, Mode, Recipe, Translation
 from migrate_tools.relax.example_readme import render_readme
 from migrate_tools.relax.process_script import render_process
 from migrate_tools.relax.reward_module import identifier, render_reward, reward_module_names
@@ -27,12 +27,14 @@ def render_example(
     *,
     algo: str,
     relax_version: str,
+    mode_default: Mode = "sync",
 ) -> Example:
     """All files of an example, relative to the Relax root.
 
     Args:
         extracted: launch name -> its reward; None or absent when it has no function to call.
         relax_version: name of the flag contract, for the README.
+        mode_default: mode of the scripts when none is given.
 
     Raises:
         RefusedInput: there is no launch to write, or the launches cannot share one example.
@@ -49,7 +51,7 @@ def render_example(
     for item in translations:
         launch = launches[item.launch]
         reward, config = rewards.get(item.launch, ""), configs.get(item.launch, "")
-        facts = ScriptFacts(launch, algo, reward, config, _origin(recipe, launch))
+        facts = ScriptFacts(launch, algo, reward, config, _origin(recipe, launch), mode_default)
         path = f"examples/{algo}/{script_name(item)}"
         if path in described:
             raise RefusedInput(f"two launches would be written to {path}", "give one of them with --launch")

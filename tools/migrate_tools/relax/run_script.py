@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from migrate_tools.model import DataFile, Flag, Launch, Translation
+from migrate_tools.model import DataFile, Flag, Launch, Mode, Translation
 from migrate_tools.relax.formatting import format_shell, render_template
 
 ARRAYS: Final = (
@@ -36,6 +36,8 @@ class ScriptFacts(NamedTuple):
     config_name: str
     """File name of the YAML configuration; empty when there is none."""
     origin: str
+    mode_default: Mode = "sync"
+    """Mode when none is given; a launch that cannot run async keeps sync."""
 
 
 def script_name(translation: Translation) -> str:
@@ -73,6 +75,7 @@ def render_script(translation: Translation, facts: ScriptFacts) -> str:
         "model_hint": f"the model is expected in ${{MODEL_DIR}}/{translation.model_dir_name or '<model>'}",
         "remarks": _remarks(translation),
         "async_refusal": _refusal(translation),
+        "mode_default": "sync" if translation.async_refusal else facts.mode_default,
         "required": [(name, FOLDERS[name]) for name in _required(flags)],
         "model_source": _model_source(translation),
         "model_args": translation.model_args,

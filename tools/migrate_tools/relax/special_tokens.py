@@ -1,4 +1,4 @@
-"""Special tokens per model family: what a tokenizer leaves out when it decodes with skip_special_tokens=True.
+"""Model families: what a tokenizer leaves out when it decodes with skip_special_tokens=True, and how turns are marked.
 
 From the `added_tokens` with `"special": true` in the public tokenizer.json of each family. Tokens that look special and
 are not (`<think>` and `<tool_call>` in Qwen3, `<｜User｜>` in DeepSeek-R1) stay in the text.
@@ -10,11 +10,20 @@ from typing import Final, NamedTuple
 
 
 class Family(NamedTuple):
-    """A model family: parts of model names that identify it, and its special tokens."""
+    """A model family: parts of model names that identify it, its special tokens, and the markers of a turn."""
 
     name: str
     marks: tuple[str, ...]
     tokens: tuple[str, ...]
+    """Special tokens; the first one is the token that ends a response."""
+    turn_open: str = "<|im_start|>{role}\n"
+    turn_close: str = "<|im_end|>\n"
+    generation: str = "<|im_start|>assistant\n"
+
+    @property
+    def end(self) -> str:
+        """The token that ends a response; Relax's text keeps it."""
+        return self.tokens[0]
 
 
 QWEN: Final = Family(
@@ -28,7 +37,14 @@ QWEN: Final = Family(
 )  # fmt: skip
 
 FAMILIES: Final = (
-    Family("DeepSeek", ("deepseek",), ("<｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>", "<｜▁pad▁｜>")),
+    Family(
+        "DeepSeek",
+        ("deepseek",),
+        ("<｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>", "<｜▁pad▁｜>"),
+        turn_open="<｜{role}｜>",
+        turn_close="<｜end▁of▁sentence｜>",
+        generation="<｜assistant｜>",
+    ),
     Family(
         "Llama 3",
         ("llama-3", "llama3", "llama_3"),
@@ -36,15 +52,53 @@ FAMILIES: Final = (
             "<|eot_id|>", "<|eom_id|>", "<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>",
             "<|end_header_id|>", "<|python_tag|>", "<|finetune_right_pad_id|>",
         ),
+        turn_open="<|start_header_id|>{role}<|end_header_id|>\n\n",
+        turn_close="<|eot_id|>",
+        generation="<|start_header_id|>assistant<|end_header_id|>\n\n",
     ),
-    Family("Gemma", ("gemma",), ("<end_of_turn>", "<start_of_turn>", "<eos>", "<bos>", "<pad>")),
-    Family("Mistral and Llama 2", ("mistral", "mixtral", "llama-2", "llama2"), ("</s>", "<s>", "<unk>")),
-    Family("Phi", ("phi-3", "phi-4", "phi3", "phi4"),
-           ("<|end|>", "<|endoftext|>", "<|user|>", "<|assistant|>", "<|system|>")),
-    Family("GLM", ("glm",), ("<|endoftext|>", "<|user|>", "<|assistant|>", "<|observation|>", "<|system|>")),
-    Family("gpt-oss", ("gpt-oss", "gpt_oss"),
-           ("<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>", "<|start|>", "<|end|>",
-            "<|message|>", "<|call|>")),
+    Family(
+        "Gemma",
+        ("gemma",),
+        ("<end_of_turn>", "<start_of_turn>", "<eos>", "<bos>", "<pad>"),
+        turn_open="<start_of_turn>{role}\n",
+        turn_close="<end_of_turn>\n",
+        generation="<start_of_turn>model\n",
+    ),
+    Family(
+        "Mistral and Llama 2",
+        ("mistral", "mixtral", "llama-2", "llama2"),
+        ("</s>", "<s>", "<unk>"),
+        turn_open="[{role}] ",
+        turn_close="</s>",
+        generation="[assistant] ",
+    ),
+    Family(
+        "Phi",
+        ("phi-3", "phi-4", "phi3", "phi4"),
+        ("<|end|>", "<|endoftext|>", "<|user|>", "<|assistant|>", "<|system|>"),
+        turn_open="<|{role}|>\n",
+        turn_close="<|end|>\n",
+        generation="<|assistant|>\n",
+    ),
+    Family(
+        "GLM",
+        ("glm",),
+        ("<|user|>", "<|endoftext|>", "<|assistant|>", "<|observation|>", "<|system|>"),
+        turn_open="<|{role}|>\n",
+        turn_close="",
+        generation="<|assistant|>",
+    ),
+    Family(
+        "gpt-oss",
+        ("gpt-oss", "gpt_oss"),
+        (
+            "<|return|>", "<|startoftext|>", "<|endoftext|>", "<|constrain|>", "<|channel|>", "<|start|>", "<|end|>",
+            "<|message|>", "<|call|>",
+        ),
+        turn_open="<|start|>{role}<|message|>",
+        turn_close="<|end|>",
+        generation="<|start|>assistant",
+    ),
     QWEN,
 )  # fmt: skip
 """Looked through in this order: a DeepSeek distillation of Qwen has DeepSeek's tokens."""

@@ -97,8 +97,8 @@ class _Reader:
             spec, notes = reader.complete(spec, missing)
             self.notes += notes
         self._check_sources(spec, bool(facts))
-        spec, notes = with_prompt_form(spec, self.verl.root)
-        return spec, (*self.notes, *notes)
+        spec, about_prompts = with_prompt_form(spec, self.verl.root)
+        return spec, (*self.notes, *about_prompts)
 
     # ------------------------------------------------------------ files
 
