@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from migrate_tools.errors import MachineError, RefusedInput, UsageError
-from migrate_tools.model import Example, ExampleFile, Mode
+from migrate_tools.model import CheckResult, Example, ExampleFile, Mode
 
 from migrate_agent.console import progress, table
 from migrate_agent.engine import Engine, Progress
+from migrate_agent.evidence import parity_files
 from migrate_agent.graph import run_graph
 from migrate_agent.nodes import Context
 from migrate_agent.request import RunRequest, algo_name, checked_algo_name
@@ -155,20 +156,27 @@ def execute(folder: RunFolder, request: RunRequest, engine: Engine, say: Progres
 def install(folder: RunFolder, state: RunState, request: RunRequest, result: Mapping[str, str], *, force: bool) -> None:
     """Writes the example and its migration/ folder into the destination, all or nothing."""
     from migrate_tools.relax.install import write_example
+    from migrate_tools.verl.secrets import redact
 
     destination = Path(request.destination)
-    example = with_report(folder.model(Example, state["example"]), result, destination)
+    evidence = parity_files(
+        folder.work,
+        [folder.get(digest) for digest in state.get("oracle", {}).values()],
+        folder.models(CheckResult, state["checks"]) if "checks" in state else (),
+        redact,
+    )
+    example = with_report(folder.model(Example, state["example"]), result, evidence, destination)
     write_example(example, destination, force=force)
 
 
-def with_report(example: Example, result: Mapping[str, str], destination: Path) -> Example:
-    """The example together with its report files.
+def with_report(example: Example, result: Mapping[str, str], evidence: Mapping[str, str], destination: Path) -> Example:
+    """The example together with its report and evidence files.
 
-    The report that an equal run left is kept: its evidence differs only in what was measured (seconds, and how many
+    Those that an equal run left are kept: they differ only in what was measured (seconds, and how many cases and
     seeded faults there was time for), and running again gives the same bytes.
     """
     base = destination / "examples" / example.algo / "migration"
-    texts = {"migration.json": result["json"], "MIGRATION.md": result["page"]}
+    texts = {"migration.json": result["json"], "MIGRATION.md": result["page"], **evidence}
     before = {name: (base / name).read_text("utf-8") for name in texts if (base / name).is_file()}
     if len(before) == len(texts) and unmeasured(before["migration.json"]) == unmeasured(texts["migration.json"]):
         texts = before

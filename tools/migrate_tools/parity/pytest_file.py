@@ -11,7 +11,7 @@ from migrate_tools.parity.shrink import Smallest
 
 HEAD = '''"""Cases on which the migrated reward differs from the original one. Run: pytest {name}
 
-Looks for the example two folders up; set RELAX_ROOT to look elsewhere.
+Looks for the example in the folders above; set RELAX_ROOT to look elsewhere.
 """
 
 import asyncio
@@ -25,8 +25,10 @@ from types import SimpleNamespace
 
 import pytest
 
-ROOT = Path(os.environ.get("RELAX_ROOT") or Path(__file__).resolve().parents[2])
 MODULE = {module!r}
+FILE = Path(*MODULE.split(".")).with_suffix(".py")
+ABOVE = [up for up in Path(__file__).resolve().parents if (up / FILE).is_file()]
+ROOT = Path(os.environ.get("RELAX_ROOT") or ABOVE[0])
 FUNCTION = {function!r}
 ARGS = {args!r}
 # (row, label, metadata, prompt, response, response_length, reward of the original or None where it raises)
