@@ -1,8 +1,10 @@
-"""Started by the bubblewrap provider as `python -I -S _launch.py FD`: sets limits and the user, then becomes bwrap.
+"""Started by the bubblewrap provider as `python -I -S _launch.py SPEC ALIVE`: becomes bwrap in a child, and sees that
+the child ends: with its time, or when ALIVE closes, that is when the provider is gone, however it went.
 
-As root it first shows the mounts in a private mount namespace, at paths that any user may walk: bwrap then runs
-as a user of its own, and could not reach a source below a closed folder such as /root. Standard library only,
-and nothing of migrate_tools: the start counts.
+The child sets limits and the user. As root it first shows the mounts in a private mount namespace, at paths that any
+user may walk: bwrap then runs as a user of its own, and could not reach a source below a closed folder such as /root.
+All stay in one process group; bwrap's own link to its parent holds only from some way into its start. Standard
+library only, and nothing of migrate_tools: the start counts.
 """
 
 from __future__ import annotations
@@ -11,19 +13,86 @@ import ctypes
 import json
 import os
 import resource
+import select
+import signal
 import sys
+import time
 from typing import Any
 
-PR_SET_PDEATHSIG, SIGKILL = 1, 9
 CLONE_NEWNS = 0x20000
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x1000, 0x4000, 0x40000
+END_SECONDS = 5
+"""How long the members of a control group may take to end."""
 
 
 def main() -> None:
     with open(int(sys.argv[1]), "rb") as file:  # noqa: PTH123 (a descriptor)
         spec: dict[str, Any] = json.load(file)
-    for path in spec["groups"]:
-        with open(path, "wb") as group:  # noqa: PTH123 (pathlib costs a third of the start)
+    alive = int(sys.argv[2])
+    ended, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(wake)
+    child = os.fork()
+    if child == 0:
+        os.close(alive)
+        become(spec)
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in (0, 1, 2):  # the job's own, not ours
+        os.dup2(null, fd)
+    os._exit(supervise(child, alive, ended, spec))
+
+
+def supervise(child: int, alive: int, ended: int, spec: dict[str, Any]) -> int:
+    """The child's status, 128 + n after signal n; kills it with all that it started when it may not go on."""
+    end = time.monotonic() + spec["seconds"]
+    poll = select.poll()
+    poll.register(alive, select.POLLIN)
+    poll.register(ended, select.POLLIN)
+    while time.monotonic() < end:
+        ready = [fd for fd, _ in poll.poll(max(1, int((end - time.monotonic()) * 1000)))]
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+        if ended in ready:
+            os.read(ended, 64)
+        if alive in ready:
+            break
+    kill(child)
+    for folder in spec["folders"]:
+        empty(folder)
+    os.killpg(0, signal.SIGKILL)
+    return 1
+
+
+def empty(folder: str) -> None:
+    """Kills the members of a control group, and removes it."""
+    end = time.monotonic() + END_SECONDS
+    while time.monotonic() < end:
+        try:
+            with open(f"{folder}/cgroup.procs") as members:  # noqa: PTH123 (pathlib costs a third of the start)
+                for pid in members.read().split():
+                    kill(int(pid))
+            os.rmdir(folder)  # noqa: PTH106
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.01)
+        else:
+            return
+
+
+def kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        return
+
+
+def become(spec: dict[str, Any]) -> None:
+    """Turns this process into bwrap."""
+    for folder in spec["folders"]:
+        with open(f"{folder}/cgroup.procs", "wb") as group:  # noqa: PTH123
             group.write(str(os.getpid()).encode())
     if spec["stage"]:
         stage(spec["stage"], spec["sources"])
@@ -33,17 +102,10 @@ def main() -> None:
         os.setgroups([])
         os.setresgid(spec["gid"], spec["gid"], spec["gid"])
         os.setresuid(spec["uid"], spec["uid"], spec["uid"])
-    die_with(spec["parent"])
     os.chdir("/")
     os.umask(0o022)
     handed = {name: str(hand(text)) for name, text in spec["data"].items()}
     os.execve(spec["argv"][0], [handed.get(word, word) for word in spec["argv"]], {})
-
-
-def die_with(parent: int) -> None:
-    """Ends this process when its parent ends, from now on: bwrap sees to that only some way into its start."""
-    if ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(SIGKILL)) != 0 or os.getppid() != parent:
-        sys.exit(1)
 
 
 def hand(text: str) -> int:
@@ -84,4 +146,5 @@ def stage(place: str, sources: list[str]) -> None:
         call("mount", f"/proc/self/fd/{fd}".encode(), target.encode(), None, ctypes.c_ulong(MS_BIND | MS_REC), None)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from migrate_tools.errors import MachineError
-from migrate_tools.sandbox import layout, limits
+from migrate_tools.sandbox import groups, layout, limits
 from migrate_tools.sandbox.api import Job, Limits, Mount, Outcome
 from migrate_tools.sandbox.pump import Kept, pump
 from migrate_tools.sandbox.staging import staged
@@ -46,11 +46,11 @@ class Bubblewrap:
         """See `Sandbox.run`."""
         started = time.monotonic()
         uid, gid = _fresh_user() if os.getuid() == 0 else (os.getuid(), os.getgid())
-        with staged(job.mounts, uid, gid) as mounts, limits.control_group(job.limits) as group:
+        with staged(job.mounts, uid, gid) as mounts, groups.control_group(job.limits) as group:
             return self._run(job, mounts, group, uid, gid, started)
 
     def _run(
-        self, job: Job, mounts: Sequence[Mount], group: limits.Group, uid: int, gid: int, started: float
+        self, job: Job, mounts: Sequence[Mount], group: groups.Group, uid: int, gid: int, started: float
     ) -> Outcome:
         output = (Kept(job.limits.output_bytes), Kept(job.limits.output_bytes))
         watch = _Watch(job.limits.memory_mb * limits.MIB)
@@ -73,32 +73,38 @@ class Bubblewrap:
 
     @contextmanager
     def _started(
-        self, job: Job, mounts: Sequence[Mount], group: limits.Group, uid: int, gid: int
+        self, job: Job, mounts: Sequence[Mount], group: groups.Group, uid: int, gid: int
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """The process in a group of its own; killed with all that it started, whatever happens."""
+        """The launcher, leader of a process group; killed with all that it started, whatever happens, even to us."""
         spec = json.dumps(self._spec(job, mounts, group, uid, gid)).encode()
         fd = os.memfd_create("migrate-agent", 0)
+        alive, held = os.pipe()  # `held` closes when we end
         try:
             os.write(fd, spec)
             os.lseek(fd, 0, os.SEEK_SET)
             pipe = subprocess.PIPE
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(LAUNCH), str(fd)],
-                stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=(fd,), env={}, start_new_session=True,
+                [sys.executable, "-I", "-S", str(LAUNCH), str(fd), str(alive)],
+                stdin=pipe, stdout=pipe, stderr=pipe, pass_fds=(fd, alive), env={}, start_new_session=True,
             )  # fmt: skip
+        except BaseException:
+            os.close(held)
+            raise
         finally:
             os.close(fd)
+            os.close(alive)
         try:
             yield process
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
+            os.close(held)
             for stream in (process.stdin, process.stdout, process.stderr):
                 with suppress(OSError):
                     stream.close()  # type: ignore[union-attr]
             process.wait()
 
-    def _spec(self, job: Job, mounts: Sequence[Mount], group: limits.Group, uid: int, gid: int) -> dict[str, object]:
+    def _spec(self, job: Job, mounts: Sequence[Mount], group: groups.Group, uid: int, gid: int) -> dict[str, object]:
         root = os.getuid() == 0
         places = _Places(Path("/mnt") if Path("/mnt").is_dir() else Path("/tmp")) if root else _Places(None)
         values = limits.rlimits(job.limits, counted=group.memory is not None)
@@ -107,8 +113,8 @@ class Bubblewrap:
         argv = [_program(self.program, places), *_jail(job, mounts, places, uid, gid), "--", *_command(job, root)]
         return {
             "argv": argv,
-            "parent": os.getpid(),
-            "groups": group.files,
+            "seconds": job.limits.seconds + limits.LATE_SECONDS,
+            "folders": [str(folder) for folder in group.folders],
             "rlimits": values,
             "uid": uid if root else None,
             "gid": gid,
@@ -200,9 +206,9 @@ def _system(places: _Places) -> list[str]:
 
 def _command(job: Job, root: bool) -> list[str]:
     if root:
-        return ["/usr/bin/env", "--", *job.argv]
+        return ["/usr/bin/env", *limits.clocked(job)]
     count = limits.own_process_limit(job.limits)
-    return ["/usr/bin/env", "bash", "-c", f'ulimit -u {count} 2>/dev/null; exec "$@"', "bash", *job.argv]
+    return ["/usr/bin/env", "bash", "-c", f'ulimit -u {count} 2>/dev/null; exec "$@"', "bash", *limits.clocked(job)]
 
 
 @cache

@@ -13,13 +13,15 @@ Kind = Literal["auto", "docker", "bubblewrap"]
 def open_sandbox(kind: Kind = "auto") -> Sandbox:
     """The sandbox asked for; `auto` is Docker where an engine answers and the image can be made, else bubblewrap.
 
-    The first call on a machine may make the image (seconds).
+    The first call on a machine may make the image (seconds). What a killed run left behind is ended and removed.
 
     Raises:
         MachineError: it does not work on this machine; the hint says what to install or start.
     """
-    from migrate_tools.sandbox import bubblewrap
+    from migrate_tools.sandbox import bubblewrap, groups, owner
 
+    groups.sweep()
+    owner.sweep_folders()
     if kind == "bubblewrap":
         return bubblewrap.find()
     if kind not in ("auto", "docker"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from migrate_tools.errors import MachineError
-from migrate_tools.sandbox import image, layout, limits
+from migrate_tools.sandbox import image, layout, limits, owner
 from migrate_tools.sandbox.api import Job, Limits, Mount, Outcome
 from migrate_tools.sandbox.attach import Attached
 from migrate_tools.sandbox.pump import Kept
@@ -26,8 +25,6 @@ LABEL = "migrate-agent.sandbox"
 HINT = "start a Docker engine, or use --sandbox bubblewrap"
 ENGINE_SECONDS = 60
 """How long the engine may take for one answer."""
-LATE_SECONDS = 10
-"""How much longer than its time a job can live when we are gone."""
 _clients = threading.local()
 
 
@@ -105,7 +102,7 @@ class Docker:
         engine = client()
         name = f"migrate-agent-{uuid4().hex[:16]}"
         try:
-            yield engine.containers.create(self.image, _argv(job), name=name, **self._options(job, mounts))
+            yield engine.containers.create(self.image, limits.clocked(job), name=name, **self._options(job, mounts))
         finally:  # by name: an interrupt may come between the engine's work and its answer
             with suppress(NotFound):
                 try:
@@ -144,13 +141,8 @@ class Docker:
             "tmpfs": dict.fromkeys(folders, f"rw,exec,{size}"),
             "mounts": [Bind(m.target, str(m.source), type="bind", read_only=not m.writable) for m in mounts],
             "log_config": LogConfig(type="none"),
-            "labels": {LABEL: _owner(os.getpid())},
+            "labels": {LABEL: owner.owner()},
         }
-
-
-def _argv(job: Job) -> list[str]:
-    """The command under a second clock, which ends the container even when we are killed meanwhile."""
-    return ["timeout", "--foreground", "-s", "KILL", f"{job.limits.seconds + LATE_SECONDS:.0f}", *job.argv]
 
 
 def _ended(container: Any, deadline: float) -> bool:
@@ -175,27 +167,16 @@ def _kill(container: Any) -> None:
             raise
 
 
-def _owner(pid: int) -> str:
-    """Names a process of this machine so that a later one with the same id is another."""
-    with suppress(OSError):
-        stat = Path(f"/proc/{pid}/stat").read_text()
-        return f"{socket.gethostname()}:{pid}:{stat.rpartition(')')[2].split()[19]}"
-    return f"{socket.gethostname()}:{pid}:gone"
-
-
 def remove_strays() -> int:
     """Removes containers of runs on this machine that no longer exist; returns how many."""
     from docker.errors import DockerException
 
     removed = 0
     for container in client().containers.list(all=True, filters={"label": LABEL}, ignore_removed=True):
-        host, _, rest = container.labels.get(LABEL, "").partition(":")
-        pid = rest.partition(":")[0]
-        if host != socket.gethostname() or not pid.isdigit() or _owner(int(pid)) == container.labels[LABEL]:
-            continue
-        with suppress(DockerException):
-            container.remove(force=True, v=True)
-            removed += 1
+        if owner.is_gone(container.labels[LABEL]):
+            with suppress(DockerException):
+                container.remove(force=True, v=True)
+                removed += 1
     return removed
 
 

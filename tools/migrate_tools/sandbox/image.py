@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.errors import MachineError
-from migrate_tools.sandbox import layout
+from migrate_tools.sandbox import layout, owner
 
 REPOSITORY = "migrate-agent-sandbox"
 BASE = "MIGRATE_AGENT_SANDBOX_BASE"
@@ -134,7 +134,7 @@ def _requirements() -> str:
 
 
 def _build(client: Any, name: str, base: str) -> None:
-    with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
+    with tempfile.TemporaryDirectory(prefix=owner.prefix()) as folder:
         shutil.copy(Path(__file__).with_name("Dockerfile"), folder)
         Path(folder, "requirements.txt").write_text(_requirements(), encoding="utf-8")
         index = {name: os.environ[name] for name in ("PIP_INDEX_URL", "PIP_TRUSTED_HOST") if name in os.environ}
@@ -144,7 +144,7 @@ def _build(client: Any, name: str, base: str) -> None:
 def _import_host(client: Any, name: str) -> None:
     changes = [f"USER {USER}:{USER}", "WORKDIR /work", f"ENV PATH={layout.PATH}", f"LABEL {SITE_LABEL}=host"]
     repository, _, version = name.partition(":")
-    with tempfile.TemporaryDirectory(prefix="migrate-agent-") as folder:
+    with tempfile.TemporaryDirectory(prefix=owner.prefix()) as folder:
         path = Path(folder, "image.tar")
         with tarfile.open(path, "w") as archive:
             _pack(archive)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from migrate_tools.errors import MachineError
-from migrate_tools.sandbox import bubblewrap, docker_engine, image, limits
-from migrate_tools.sandbox.api import Limits
+from migrate_tools.sandbox import bubblewrap, docker_engine, groups, image
 
 
 def answers() -> dict[str, str]:
@@ -34,7 +33,6 @@ def _bubblewrap() -> str:
         found = bubblewrap.find()
     except MachineError as error:
         return error.message
-    with limits.control_group(Limits()) as group:
-        memory = "a control group" if group.memory else "a watch from outside"
+    memory = "a control group" if groups.control_groups_work() else "a watch from outside"
     version = ".".join(map(str, bubblewrap.version(found.program)))
     return f"{version} at {found.program}, memory held by {memory}"

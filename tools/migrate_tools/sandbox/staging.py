@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from migrate_tools.errors import MachineError
+from migrate_tools.sandbox import owner
 from migrate_tools.sandbox.api import Mount
 from migrate_tools.sandbox.layout import python_mounts
 
@@ -54,7 +55,7 @@ def _prepared(mount: Mount, uid: int, gid: int, stack: ExitStack) -> Mount:
         return mount
     if uid == os.getuid() or mount in python_mounts() or _open_to_all(mount.source):
         return mount
-    folder = Path(stack.enter_context(TemporaryDirectory(prefix="migrate-agent-", ignore_cleanup_errors=True)))
+    folder = Path(stack.enter_context(TemporaryDirectory(prefix=owner.prefix(), ignore_cleanup_errors=True)))
     return replace(mount, source=_open_copy(mount.source, folder / "copy"))
 
 
