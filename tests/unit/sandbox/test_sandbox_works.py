@@ -201,3 +201,15 @@ def test_probe_names_both_providers() -> None:
 def test_unknown_provider_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="podman"):
         open_sandbox("podman")  # type: ignore[arg-type]
+
+
+def test_docker_without_an_engine_is_a_machine_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from migrate_tools.sandbox import docker_engine
+
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
+    monkeypatch.setattr(docker_engine, "_clients", threading.local())
+    monkeypatch.setattr(docker_engine, "find", docker_engine.find.__wrapped__)
+    with pytest.raises(MachineError, match="no Docker engine answers") as caught:
+        open_sandbox("docker")
+    assert caught.value.hint == "start a Docker engine, or use --sandbox bubblewrap"
+    assert open_sandbox("auto").name == "bubblewrap"

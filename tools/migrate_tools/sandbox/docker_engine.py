@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from migrate_tools.sandbox.staging import staged
 NAME = "docker"
 LABEL = "migrate-agent.sandbox"
 HINT = "start a Docker engine, or use --sandbox bubblewrap"
+SOCKET = "unix:///var/run/docker.sock"
 ENGINE_SECONDS = 60
 """How long the engine may take for one answer."""
 _clients = threading.local()
@@ -34,12 +36,14 @@ def client() -> Any:
     Raises:
         MachineError: no engine answers here.
     """
-    import docker
-    from docker.errors import DockerException
-
     found = getattr(_clients, "client", None)
     if found is not None:
         return found
+    if not _listens():
+        raise MachineError("no Docker engine answers", HINT)
+    import docker
+    from docker.errors import DockerException
+
     try:
         found = docker.from_env(timeout=ENGINE_SECONDS)
         found.ping()
@@ -49,6 +53,20 @@ def client() -> Any:
         raise MachineError(f"the Docker engine is on another machine ({found.api.base_url})", HINT)
     _clients.client = found
     return found
+
+
+def _listens() -> bool:
+    """Whether we may connect to the engine's socket; the client library leaks one where we may not."""
+    kind, _, path = (os.environ.get("DOCKER_HOST") or SOCKET).partition("://")
+    if kind != "unix":
+        return True
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(ENGINE_SECONDS)
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True
 
 
 @dataclass(frozen=True)
