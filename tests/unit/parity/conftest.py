@@ -12,6 +12,7 @@ import pytest
 from migrate_tools.model import CheckResult, DataSpec, Example, Launch, Recipe, RewardSpec, Translation, VerlRef
 from migrate_tools.parity import compare, oracle
 from migrate_tools.parity.frozen import Budget, FrozenCases
+from migrate_tools.relax.special_tokens import QWEN
 from migrate_tools.sandbox import Sandbox, open_sandbox
 
 CONVERTER = """
@@ -29,10 +30,13 @@ for file in sorted(pathlib.Path(options.input_dir).glob("*.parquet")):
         row["extra_info"] = {**(row.get("extra_info") or {}), "data_source": row.get("data_source")}
     pq.write_table(pa.Table.from_pylist(rows), pathlib.Path(options.output_dir) / file.name)
 """
-WRAPPER = """
+WRAPPER = (
+    f"""
+SPECIAL_TOKENS = {QWEN.tokens!r}
+"""
+    + """
 import asyncio
 
-SPECIAL_TOKENS = ("<|im_end|>", "<|im_start|>", "<|endoftext|>")
 FLOOR = 0.0
 ADDED_METADATA = ("data_source",)
 
@@ -55,6 +59,7 @@ async def reward_func(args, sample, **_):
         reward = {"score": FLOOR, "acc": FLOOR}
     return reward
 """
+)
 TRUTHS = ("72", "-3", "0.5", "1,234", "Paris")
 
 

@@ -15,7 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from migrate_tools.model import DataSpec, RewardSpec
 from migrate_tools.parity import faults, forms, guard, mine, patterns, supervise, texts
+from migrate_tools.parity.cases import make_cases
+from migrate_tools.parity.oracle import as_prompted
 from migrate_tools.parity.tape import Tape
 from migrate_tools.parity.values import encode, number, same
 from migrate_tools.parity.verdicts import judge
@@ -296,3 +299,22 @@ def test_managers_keep_an_awaited_result_apart_from_a_plain_one() -> None:
     finally:
         loop.close()
     assert record == {"score": 0.25, "type": "float", "keys": {"acc": 0.25}, "notes": [], "mutated": []}
+
+
+def test_tags_that_a_scorer_looks_for_give_blocks_in_every_order() -> None:
+    mined = mine.mine(["def f(s):\n    return re.search(r'<plan>(.*?)</plan>', s) and '<final>' in s\n"])
+    assert set(mined.tags) == {"plan", "final"}
+    rows = [{"prompt": "q", "reward_model": {"ground_truth": "18"}}]
+    made = make_cases(
+        rows, RewardSpec(kind="custom"), mined, prompt_key="prompt", family=texts.family_of("Qwen"), budget=300
+    )
+    raws = {case.raw for case in made if case.family == "tags"}
+    assert "<plan>first this, then that</plan>\n<final>18</final>" in raws
+    assert "first this, then that</plan>\n<final>18</final>" in raws  # the prompt opened the first tag
+    assert "<final>first this, then that</final>\n<plan>18</plan>" in raws
+
+
+def test_prompt_without_a_template_is_the_first_message() -> None:
+    rows = [{"prompt": [{"role": "user", "content": "asked: <think>"}, {"role": "user", "content": "no"}]}]
+    assert as_prompted(rows, DataSpec(prompt_form="templated")) == [{"prompt": "asked: <think>"}]
+    assert as_prompted(rows, DataSpec(prompt_form="chat")) == rows

@@ -48,7 +48,7 @@ def test_an_equal_port_passes_with_both_sides_tested(
     monkeypatch.setattr(compare, "POWER_SECONDS", 8.0)
     result = bench(GSM).check(cases=360)
 
-    assert result.status == "passed", result.summary
+    assert result.status == "passed", (result.summary, result.evidence.get("first_mismatches"))
     evidence = result.evidence
     assert evidence["mismatches"] == 0
     assert evidence["compared"] == evidence["cases"] >= 250
@@ -131,3 +131,15 @@ def test_all_zero_where_the_original_is_not_fails(bench: Callable[..., Any]) -> 
     result = bench(GSM, port).check()
     assert result.status == "failed"
     assert result.summary == "the new reward is 0 on every case, the old one is not"
+
+
+def test_agreement_on_refusals_alone_is_not_a_pass(bench: Callable[..., Any]) -> None:
+    secret = """
+    def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+        return float(solution_str.count("no case has this text") > 0)
+"""
+    result = bench(secret.replace("no case has this text", "".join(reversed("txet siht sah esac on")) * 9)).check(
+        cases=80
+    )
+    assert result.status == "not_checkable"
+    assert "accepted none of them" in result.summary

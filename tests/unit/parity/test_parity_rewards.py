@@ -171,7 +171,7 @@ def test_special_tokens_are_removed_before_the_old_scorer(bench: Callable[..., A
     from migrate_tools.parity import compare
 
     kept = (made.stage / "examples/demo/reward_demo.py").read_text(encoding="utf-8")
-    (made.stage / "examples/demo/reward_demo.py").write_text(kept.replace('"<|im_end|>", ', ""), encoding="utf-8")
+    (made.stage / "examples/demo/reward_demo.py").write_text(kept.replace("'<|im_end|>', ", ""), encoding="utf-8")
     failed = compare.run_parity(made, made.launch, frozen)
     assert failed.status == "failed"
     assert failed.evidence["first_mismatches"][0]["response"].endswith("<|im_end|>")

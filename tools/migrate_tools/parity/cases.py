@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ SHARES = {
     "edge": 8,
     "forms": 14,
     "literal": 12,
+    "tags": 24,
     "json": 10,
     "regex": 10,
     "length": 10,
@@ -80,6 +82,7 @@ def make_cases(
         "edge": list(_edges(len(rows), answers)),
         "forms": list(_forms(answers)),
         "literal": list(_literals(answers, mined)),
+        "tags": list(_tags(answers, mined)),
         "json": list(_objects(answers, mined)),
         "regex": list(_regexes(answers, mined)),
         "length": list(_lengths(answers, mined, spec)),
@@ -91,7 +94,7 @@ def make_cases(
     spare = 0
     for name, share in SHARES.items():
         wanted = max(8, budget * share // total) + spare
-        chosen = pools[name][:wanted] if name in ("edge", "json") else _spread(pools[name], wanted)
+        chosen = pools[name][:wanted] if name in ("edge", "json", "tags") else _spread(pools[name], wanted)
         spare = wanted - len(chosen)
         drafts += chosen
     if spare:
@@ -214,6 +217,21 @@ def _literals(answers: Sequence[list[str]], mined: Mined) -> Iterator[_Draft]:
     joined = "".join(mined.literals[:12])
     for row in _few(answers, 3):
         yield _Draft(row, "literal", joined)
+
+
+def _tags(answers: Sequence[list[str]], mined: Mined) -> Iterator[_Draft]:
+    """Blocks of the scorer's own tags in every order, one to three of them, the value in the last one.
+
+    Each is also written as a model does whose prompt has opened the first tag already.
+    """
+    orders = [order for size in (2, 1, 3) for order in itertools.permutations(mined.tags, size)]
+    for turn, order in enumerate(orders):
+        for row in (turn % len(answers), (turn + 1) % len(answers)):
+            for content in (*answers[row][:2], forms.wrong_for(answers[row][0])):
+                filled = [*(["first this, then that"] * (len(order) - 1)), content]
+                text = "\n".join(f"<{tag}>{part}</{tag}>" for tag, part in zip(order, filled, strict=True))
+                yield _Draft(row, "tags", text)
+                yield _Draft(row, "tags", text.removeprefix(f"<{order[0]}>"))
 
 
 def _objects(answers: Sequence[list[str]], mined: Mined) -> Iterator[_Draft]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from migrate_tools.model import CheckResult, CheckStatus, Launch
-from migrate_tools.parity import guard, power, pytest_file, shrink
+from migrate_tools.parity import guard, patience, power, pytest_file, shrink
 from migrate_tools.parity.frozen import FrozenCases
 from migrate_tools.parity.newjob import Context, build_job, run_new
 from migrate_tools.parity.values import number, same
@@ -54,7 +54,7 @@ def _run(context: Context, launch: Launch, frozen: FrozenCases) -> tuple[CheckSt
     answer = run_new(context, frozen, job, [json.dumps(_inputs(case)) for case in cases], place)
     if "error" in answer:
         return "failed", answer["error"], {"cases": len(cases)}
-    news = answer["records"]
+    olds, news = patience.settle(context, launch, frozen, job, olds, answer["records"])
     verdicts = [judge(old, new) for old, new in zip(olds, news, strict=True)]
     evidence = _evidence(frozen, cases, olds, news, verdicts, answer)
     failure = _failure(olds, news, verdicts, evidence)
@@ -64,6 +64,9 @@ def _run(context: Context, launch: Launch, frozen: FrozenCases) -> tuple[CheckSt
     compared = evidence["compared"]
     if not compared:
         return "not_checkable", "no case could be compared", evidence
+    if not evidence["accepted"]:
+        why = "the old reward accepted none of them, and agreement on refusals alone proves little"
+        return "not_checkable", f"{compared} cases agree, but {why}", evidence
     evidence["power"] = power.measure(context, frozen, job, cases, news, POWER_SECONDS, answer["lines"])
     return "passed", _summary(frozen, evidence), evidence
 

@@ -30,6 +30,7 @@ WRAPPERS: tuple[str, ...] = (
     '```json\n{{"answer": "{a}"}}\n```',
     "```\n{a}\n```",
     "```python\n{a}\n```",
+    '```python\nanswer = "{a}"\nprint(answer)\n```',
     "\\boxed {a}",
     "\\fbox{{{a}}}",
     "\\boxed{{\\text{{{a}}}}}",

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 LITERALS = 60
 PATTERNS = 24
+TAG = re.compile(r"</?([A-Za-z][\w-]*)>")
+TAGS = 6
 RE_CALLS = frozenset(["compile", "search", "match", "fullmatch", "findall", "finditer", "split", "sub", "subn"])
 MESSAGES = ("print", "warning", "error", "info", "debug", "warn")
 
@@ -26,6 +28,12 @@ class Mined:
     """Names used as dictionary keys or with .get()."""
     numbers: tuple[int, ...] = ()
     """Whole numbers from 8 to 20000: clip lengths, limits."""
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Names of the markup tags that the scorer looks for, in order of appearance."""
+        found = (name for text in (*self.literals, *self.patterns) for name in TAG.findall(text))
+        return tuple(dict.fromkeys(found))[:TAGS]
 
 
 def mine(sources: Iterable[str]) -> Mined:

@@ -30,6 +30,10 @@ from migrate_tools.parity.sandbox_data import load_cases, load_rows
 from migrate_tools.parity.values import encode, same
 
 GROUP = 8
+GROUP_SECONDS = 60.0
+"""Longest time for a list of samples, each of which ended within the limit of a case: only a deadlock takes longer."""
+WARM_SECONDS = 150.0
+"""Longest time for loading a reward, with the start of a worker process of its own."""
 COVERED = 160
 """Cases that are traced to see which lines of the module run at all."""
 FAMILIES = {family.name: family for family in texts.ALL}
@@ -60,13 +64,14 @@ def _answer(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         lambda: _single_runner(job, rows, cases),
         item_seconds=job["case_seconds"],
         total_seconds=job["total_seconds"],
+        setup_seconds=WARM_SECONDS,
     )
     usable = [i for i in job.get("comparable", range(len(cases))) if records[i]["kind"] == "value"]
     groups = min(job.get("groups", 12), len(usable) // GROUP)
     grouped = supervise.run_items(
         range(groups),
         lambda: _group_runner(job, rows, cases, usable, groups),
-        item_seconds=2 * job["case_seconds"],
+        item_seconds=GROUP_SECONDS,
         total_seconds=job["total_seconds"] / 4,
     )
     covered = supervise.run_items([0], lambda: _covered(job, rows, cases), item_seconds=8.0, total_seconds=10.0)[0]
@@ -118,6 +123,20 @@ class Caller:
     def is_async(self) -> bool:
         """Relax awaits real coroutine functions and sends everything else to a worker process."""
         return inspect.iscoroutinefunction(self._function)
+
+    @property
+    def starts_workers(self) -> bool:
+        """The module starts a process of its own on the first call, which may take long on a busy machine."""
+        return hasattr(self._module, "START_SECONDS")
+
+    def warm(self, subject: Any) -> None:
+        """One call that does not count, so that no case pays for the start; how it ends does not matter."""
+        if self._tape is not None:
+            self._tape.begin()
+        if self.is_async:
+            call = asyncio.run_coroutine_threadsafe(self._function(self._args, subject), self._loop)
+            with contextlib.suppress(Exception):
+                call.result(timeout=WARM_SECONDS - 30)
 
     @property
     def floor(self) -> float:
@@ -178,6 +197,9 @@ class Caller:
 
 def _single_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]]) -> supervise.Runner:
     caller = Caller(job)
+    if cases and caller.starts_workers:
+        first = cases[next(iter(job.get("comparable", ())), 0)]
+        caller.warm(caller.sample(rows[first["row"]], first))
 
     def run(index: int) -> dict[str, Any]:
         case = cases[index]

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.model import Launch, Recipe
+from migrate_tools.model import DataSpec, Launch, Recipe
 from migrate_tools.packages import install_command
 from migrate_tools.parity import coverage, oldjob, texts
 from migrate_tools.parity.balance import more_cases, shares
@@ -60,6 +60,7 @@ def freeze(
         return close(folder, {**meta, "reason": missing_reason(missing), "missing": missing}, [], [])
     rows, rows_from = sample_rows(launch.data)
     names, rows = write_rows(rows, folder)
+    rows = as_prompted(rows, launch.data)
     family = texts.family_of(str(launch.get("actor_rollout_ref.model.path", "")))
     cases = make_cases(
         rows,
@@ -76,6 +77,17 @@ def freeze(
     if isinstance(runs, str):
         return close(folder, {**meta, "reason": runs}, [case.line() for case in cases], [])
     return _closed(folder, meta, cases, runs, sources)
+
+
+def as_prompted(rows: Sequence[Mapping[str, Any]], data: DataSpec) -> list[dict[str, Any]]:
+    """The rows with the prompt that verl makes its text from: the first message alone where no template is applied."""
+    made = [dict(row) for row in rows]
+    if data.prompt_form == "templated":
+        for row in made:
+            messages = row.get(data.prompt_key)
+            if messages is not None and not isinstance(messages, str) and len(messages):
+                row[data.prompt_key] = str(messages[0]["content"])
+    return made
 
 
 def scorer_key(launch: Launch) -> str:
@@ -251,7 +263,7 @@ def _whole_run_reason(outcomes: Sequence[dict[str, Any]], *, made_up: bool) -> t
         return f"the old reward does not load: {outcomes[0]['error']}", []
     if all(record["kind"] in ("exception", "died") for record in outcomes):
         error = outcomes[0]["error"]
-        if made_up:
+        if made_up and not error.startswith("TypeError: "):  # a wrong call fails whatever the rows are
             return f"the data is not at hand, and the old reward raises on every made-up row: {error}", []
         return f"the old reward raises on every case, so it does not run in verl either: {error}", []
     if all(record["kind"] == "timeout" for record in outcomes):
