@@ -17,6 +17,8 @@ MEANING = {
 }
 QUIET = {"exact", "derived", "automatic", "no_effect"}
 CELL = 160
+INFORMATION = frozenset({"branch-not-taken", "data-not-at-hand"})
+"""Notes that ask nothing of the reader."""
 
 
 def render_markdown(report: MigrationReport) -> str:
@@ -55,7 +57,7 @@ def _head(report: MigrationReport) -> str:
 def _human(report: MigrationReport) -> str:
     items: list[str] = []
     for launch in report.launches:
-        items += [f"{_text(note.text)}{_where(note.source)}" for note in launch.notes]
+        items += [f"{_text(note.text)}{_where(note.source)}" for note in launch.notes if note.code not in INFORMATION]
         if launch.async_refusal and not launch.refusals:
             items.append(f"`{launch.name}` has no async mode: {_text(launch.async_refusal)}")
         if launch.unset:
@@ -65,7 +67,15 @@ def _human(report: MigrationReport) -> str:
         f"a {secret.kind} stands in the recipe{_where(secret.source)}: it was not copied; set it in the environment"
         for secret in report.secrets
     ]
-    return _section("What needs a human", [f"- {item}" for item in dict.fromkeys(items)] or ["Nothing was found."])
+    lines = [f"- {item}" for item in dict.fromkeys(items)] or ["Nothing was found."]
+    seen = {note.text: _where(note.source) for launch in report.launches for note in launch.notes if _is_extra(note)}
+    if seen:
+        lines += ["", "Also seen:", "", *(f"- {_text(text)}{where}" for text, where in seen.items())]
+    return _section("What needs a human", lines)
+
+
+def _is_extra(note: Note) -> bool:
+    return note.code in INFORMATION
 
 
 def _launches(launches: Sequence[LaunchInfo]) -> str:
