@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-import copy
 import os
+import pickle
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import omegaconf._utils
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -23,6 +25,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from migrate_tools.errors import RefusedInput
+from migrate_tools.verl.interpolation import ABSENT, Resolver
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ def parse_overrides(texts: Iterable[str]) -> list[Parsed]:
     return [_parse(text) for text in texts]
 
 
+@lru_cache(maxsize=4096)  # the launches of a recipe share most of their overrides
 def _parse(text: str) -> Parsed:
     parser = OverridesParser.create()
     match = re.match(r"^(\+\+|\+|~)?([^=]*)(?:=(.*))?$", text, re.DOTALL)
@@ -125,7 +129,7 @@ class Composer:
     """Composes commands of one verl version; base configurations are composed once and reused."""
 
     def __init__(self) -> None:
-        self._bases: dict[tuple[Primary, tuple[str, ...]], DictConfig | str] = {}
+        self._bases: dict[tuple[Primary, tuple[str, ...]], bytes | str] = {}
         self._groups: dict[tuple[Primary, str], bool] = {}
 
     def compose(self, primary: Primary, overrides: Sequence[Parsed], environment: Mapping[str, str]) -> Composed:
@@ -139,11 +143,9 @@ class Composer:
             warnings.simplefilter("ignore")
             base = self._base(primary, tuple(groups))
             if isinstance(base, str):
-                result = Composed(error=base)
-                base = OmegaConf.create({})
+                result, config = Composed(error=base), OmegaConf.create({})
             else:
-                result = Composed()
-            config = copy.deepcopy(base)
+                result, config = Composed(), pickle.loads(base)
             for index, item in enumerate(overrides):
                 if item.override is None or item.text in groups or item.key.startswith("hydra."):
                     continue
@@ -163,37 +165,67 @@ class Composer:
             self._groups[key] = any((folder / name).is_dir() for folder in (primary.folder, *primary.searchpath))
         return self._groups[key]
 
-    def _base(self, primary: Primary, groups: tuple[str, ...]) -> DictConfig | str:
+    def _base(self, primary: Primary, groups: tuple[str, ...]) -> bytes | str:
+        """The base configuration, pickled (which copies it in a third of the time), or why there is none."""
         key = (primary, groups)
         if key not in self._bases:
-            self._bases[key] = self._compose_base(primary, groups)
+            base = self._compose_base(primary, groups)
+            self._bases[key] = base if isinstance(base, str) else pickle.dumps(base)
         return self._bases[key]
 
     def _compose_base(self, primary: Primary, groups: tuple[str, ...]) -> DictConfig | str:
         paths = ",".join(f"'file://{folder}'" for folder in primary.searchpath)
         extra = [f"hydra.searchpath=[{paths}]"] if primary.searchpath else []
+        with _c_yaml():
+            try:
+                return _composed(primary, [*groups, *extra])
+            except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
+                return " ".join(str(error).split())[:300]
+            except Exception as error:  # YAML errors come as ruamel/PyYAML types through Hydra
+                if not type(error).__module__.startswith("yaml"):
+                    raise
+        try:  # once more, for the words of the slow loader
+            return _composed(primary, [*groups, *extra])
+        except yaml.YAMLError as error:
+            raise RefusedInput(f"broken YAML: {' '.join(str(error).split())[:300]}", "correct the file") from error
+
+
+def _composed(primary: Primary, overrides: list[str]) -> DictConfig:
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(config_dir=str(primary.folder), version_base=None):
+            return compose(primary.name, overrides=overrides)
+    finally:
         GlobalHydra.instance().clear()
-        try:
-            with initialize_config_dir(config_dir=str(primary.folder), version_base=None):
-                return compose(primary.name, overrides=[*groups, *extra])
-        except (HydraException, OmegaConfBaseException, ValueError, TypeError) as error:
-            return " ".join(str(error).split())[:300]
-        except Exception as error:  # YAML errors come as ruamel/PyYAML types through Hydra
-            if type(error).__module__.startswith("yaml"):
-                raise RefusedInput(f"broken YAML: {' '.join(str(error).split())[:300]}", "correct the file") from error
-            raise
-        finally:
-            GlobalHydra.instance().clear()
 
 
-_ABSENT = object()
+@contextmanager
+def _c_yaml() -> Iterator[None]:
+    """OmegaConf reads YAML with libyaml's parser, where PyYAML has it: a fifth of the time of a composition."""
+    if not hasattr(yaml, "CSafeLoader"):
+        yield
+        return
+    before = omegaconf._utils.get_yaml_loader
+    slow, parser = before(), vars(yaml.cyaml)["CParser"]
+
+    class Loader(parser, slow):  # type: ignore[misc, valid-type]
+        def __init__(self, stream: Any) -> None:
+            parser.__init__(self, stream)
+            yaml.constructor.SafeConstructor.__init__(self)
+            yaml.resolver.Resolver.__init__(self)
+
+    omegaconf._utils.get_yaml_loader = lambda: Loader
+    try:
+        yield
+    finally:
+        omegaconf._utils.get_yaml_loader = before
 
 
 def _apply(config: DictConfig, item: Parsed, override: Override, forgive: bool) -> str:
     """Apply one override; why the schema has no place for it, or nothing."""
     key = override.key_or_group
     value = item.value
-    present = _select(config, key) is not _ABSENT
+    present = _select(config, key) is not ABSENT
     try:
         if override.type == OverrideType.DEL:
             return _delete(config, key) if present else f"{key} is deleted but does not exist in this version"
@@ -227,12 +259,12 @@ def _select(config: DictConfig, key: str) -> Any:
     for part in key.split("."):
         if isinstance(node, DictConfig):
             if node._is_none() or node._is_missing() or part not in list(node.keys()):
-                return _ABSENT
+                return ABSENT
             node = node._get_node(part)
         elif OmegaConf.is_list(node) and part.isdigit() and int(part) < len(node):
             node = node._get_node(int(part))
         else:
-            return _ABSENT
+            return ABSENT
     return node
 
 
@@ -240,80 +272,3 @@ def flatten(config: DictConfig) -> dict[str, Any]:
     """Every leaf as a dotted key, interpolations resolved where they can be; lists and empty mappings are leaves."""
     raw = OmegaConf.to_container(config, resolve=False)
     return Resolver(config, raw).leaves()
-
-
-_PATH = re.compile(r"\$\{([A-Za-z_][\w.]*)\}")
-_SELECT = re.compile(r"\$\{oc\.select:\s*([A-Za-z_][\w.]*)\s*(?:,\s*([\w.-]*)\s*)?\}")
-_WORDS = {"": None, "null": None, "none": None, "true": True, "false": False}
-
-
-class Resolver:
-    """Resolves interpolations of a configuration.
-
-    References and `oc.select` are followed here, because OmegaConf's own grammar takes most of the time of a read;
-    every other form goes to OmegaConf. What cannot be resolved stays as text.
-    """
-
-    def __init__(self, config: DictConfig, raw: Any) -> None:
-        self.config = config
-        self.raw = raw
-        self.done: dict[str, Any] = {}
-
-    def leaves(self) -> dict[str, Any]:
-        """Dotted key -> resolved value."""
-        out: dict[str, Any] = {}
-        self._collect(self.raw, "", out)
-        return out
-
-    def _collect(self, value: Any, key: str, out: dict[str, Any]) -> None:
-        if isinstance(value, str) and "${" in value:
-            value = self.text(value, key, 0)
-        if isinstance(value, dict) and value:
-            for name, inner in value.items():
-                self._collect(inner, f"{key}.{name}" if key else str(name), out)
-        elif key:
-            out[key] = self._inside(value, key) if isinstance(value, list | dict) else value
-
-    def _inside(self, value: Any, key: str) -> Any:
-        if isinstance(value, str) and "${" in value:
-            return self.text(value, key, 0)
-        if isinstance(value, list):
-            return [self._inside(item, f"{key}[{index}]") for index, item in enumerate(value)]
-        if isinstance(value, dict):
-            return {name: self._inside(item, f"{key}.{name}") for name, item in value.items()}
-        return value
-
-    def text(self, text: str, key: str, depth: int) -> Any:
-        """The value of a text with interpolations that stands at `key`."""
-        if depth > 20:
-            return text
-        match = _PATH.fullmatch(text)
-        if match:
-            found = self._at(match[1], depth)
-            return self._by_omegaconf(text, key) if found is _ABSENT else found
-        match = _SELECT.fullmatch(text)
-        if match and (match[2] or "").lower() in _WORDS:
-            found = self._at(match[1], depth)
-            return _WORDS[(match[2] or "").lower()] if found is _ABSENT or found == "???" else found
-        return self._by_omegaconf(text, key)
-
-    def _at(self, path: str, depth: int) -> Any:
-        node = self.raw
-        for part in path.split("."):
-            if isinstance(node, str) and "${" in node:
-                return _ABSENT
-            if not isinstance(node, dict) or part not in node:
-                return _ABSENT
-            node = node[part]
-        if isinstance(node, str) and "${" in node:
-            return self.text(node, path, depth + 1)
-        return node
-
-    def _by_omegaconf(self, text: str, key: str) -> Any:
-        try:
-            value = OmegaConf.select(self.config, key, throw_on_missing=False)
-            if OmegaConf.is_config(value):
-                return OmegaConf.to_container(value, resolve=True)
-        except (OmegaConfBaseException, ValueError, TypeError):
-            return text
-        return text if value is None and "oc." not in text else value
