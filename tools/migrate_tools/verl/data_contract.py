@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -41,7 +42,7 @@ class ContractReader:
             return spec.model_copy(update={"sources": (*spec.sources, *sources)}), [_note(text) for _, text in missing]
         prep = next((item[2] for item in found if item[2] is not None), None)
         known = next((item[3] for item in found if item[3] is not None), None)
-        usage = _Uses(self._code(spec, sources))
+        usage = _uses(self._code(spec, sources))
         return self._spec(spec, sources, prep, known, usage), [_note(text) for _, text in missing]
 
     # ------------------------------------------------------------ where facts come from
@@ -180,6 +181,11 @@ class _Uses:
         self.truth = next((u for n in names if (u := read_usage(code, n)).facts), Usage()) if code else Usage()
         self.extra = read_usage(code, "extra_info") if code else Usage()
         self.sources = compared_constants(code, "data_source") if code else ()
+
+
+@lru_cache(maxsize=64)
+def _uses(code: str) -> _Uses:
+    return _Uses(code)
 
 
 def _sources(split: Split, text: str, prep: PrepFacts | None, known: KnownDataset | None) -> list[SourceCount]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from migrate_tools.model import DataSpec, Frozen, Note, RewardSpec, SourceRef, VerlRef
 from migrate_tools.verl.extract_graph import Definition, Graph, GraphBuilder, NotExtractable
 from migrate_tools.verl.extract_rewrite import Flattener, Names
-from migrate_tools.verl.module_finder import ModuleFinder
+from migrate_tools.verl.module_finder import ModuleFinder, Stamp, stamp
 from migrate_tools.verl.signature import is_selector, returns_awaitable
 from migrate_tools.verl.specialise import specialise
 from migrate_tools.verl.traits import find_traits, third_party_imports
@@ -41,8 +41,13 @@ class Extracted(Frozen):
     notes: tuple[Note, ...] = ()
 
 
+_made: dict[tuple[object, ...], tuple[Extracted, dict[Path, Stamp | None]]] = {}
+
+
 def extract_reward(spec: RewardSpec, data: DataSpec, *, project_root: Path, verl: VerlRef) -> Extracted:
     """The reward of a launch as one module.
+
+    Launches with the same function and the same knowledge about its arguments share the result, while no file changes.
 
     Raises:
         NotExtractable: there is no function to extract, or it uses something that one module cannot hold.
@@ -50,12 +55,17 @@ def extract_reward(spec: RewardSpec, data: DataSpec, *, project_root: Path, verl
     if spec.path is None or spec.function is None:
         raise NotExtractable(f"the reward is of kind {spec.kind!r}: there is no function to extract")
     path = locate(spec.path, project_root, verl)
-    finder = ModuleFinder(project_root, Path(verl.root), (path.parent,))
-    entry = spec.function
-    if is_selector(finder.load(path).code, entry):
-        entry = add_selector_entry(finder, path, spec)
-    dropped = specialise(finder, path, entry, known_values(spec, data))
-    return extract_function(finder, path, entry, dropped=dropped)
+    known = known_values(spec, data)
+    key = (path, spec.function, spec.required, tuple(sorted(known.items())), project_root, verl.root)
+    made, files = _made.get(key, (None, {}))
+    if made is None or any(stamp(file) != state for file, state in files.items()):
+        finder = ModuleFinder(project_root, Path(verl.root), (path.parent,))
+        entry = spec.function
+        if is_selector(finder.load(path).code, entry):
+            entry = add_selector_entry(finder, path, spec)
+        made = extract_function(finder, path, entry, dropped=specialise(finder, path, entry, known))
+        _made[key] = made, finder.files()
+    return made
 
 
 def add_selector_entry(finder: ModuleFinder, path: Path, spec: RewardSpec) -> str:

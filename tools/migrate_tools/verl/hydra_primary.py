@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from migrate_tools.model import SourceRef
 from migrate_tools.verl.commands import Command
 from migrate_tools.verl.hydra_read import Primary, hydra_main_of
 from migrate_tools.verl.launch import strip_roots
-from migrate_tools.verl.paths import inside, resolve
+from migrate_tools.verl.paths import Names, inside, resolve
 from migrate_tools.verl.source import CONFIG
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -33,10 +33,11 @@ class Places:
     recipe: Path
     script_folder: Path
     verl: Path
+    names: Names = field(default_factory=dict, compare=False, repr=False)
 
     def find(self, text: str) -> Path | None:
         """A path of a script, inside the project."""
-        return resolve(strip_roots(text), self.project, (self.script_folder, self.recipe))
+        return resolve(strip_roots(text), self.project, (self.script_folder, self.recipe), self.names)
 
 
 @dataclass(frozen=True)

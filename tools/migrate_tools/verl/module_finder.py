@@ -5,9 +5,22 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 
 from migrate_tools.errors import RefusedInput
 from migrate_tools.verl.pymodule import ImportedName, PyModule
+
+Stamp: TypeAlias = tuple[int, int]
+"""Time of the last change in nanoseconds, and size in bytes."""
+
+
+def stamp(path: Path) -> Stamp | None:
+    """State of a file; None when it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 class ModuleFinder:
@@ -45,6 +58,10 @@ class ModuleFinder:
             stem = "".join(c if c.isalnum() else "_" for c in stem)
             self._modules[path] = parsed(path, self.shown(path), expand_stars(self, path, code), stem)
         return self._modules[path]
+
+    def files(self) -> dict[Path, Stamp | None]:
+        """Every file that was loaded so far, with its state now."""
+        return {path: stamp(path) for path in {*self._modules, *self._edited}}
 
     def edit(self, path: Path, code: str) -> None:
         """Use `code` instead of the text of the file from now on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import TypeAlias
 
 from migrate_tools.model import Recipe
 
@@ -12,6 +13,8 @@ SKIPPED_FOLDERS = frozenset(
     {".git", "__pycache__", "node_modules", ".venv", "venv", "site-packages", ".mypy_cache", ".pytest_cache", "wandb"}
 )
 MAX_FILES = 20_000
+Names: TypeAlias = dict[Path, dict[str, list[Path]]]
+"""Folder -> name -> the files of that name below it."""
 
 
 def project_root(recipe: Path) -> Path:
@@ -53,8 +56,10 @@ def resolve_project_path(text: str, recipe: Recipe) -> Path | None:
     return resolve(text, Path(recipe.project_root), (Path(recipe.root),))
 
 
-def resolve(text: str, root: Path, folders: tuple[Path, ...] = ()) -> Path | None:
+def resolve(text: str, root: Path, folders: tuple[Path, ...] = (), names: Names | None = None) -> Path | None:
     """As resolve_project_path; `folders` are further places a relative path may start from (the script's own).
+
+    `names` keeps what lies in the folders from one call to the next, while they do not change.
 
     Tried in turn: from the project, from each folder, without a leading `recipe/` or checkout name, the longest tail of
     an absolute path that exists, and a file of that name when there is only one.
@@ -82,20 +87,28 @@ def resolve(text: str, root: Path, folders: tuple[Path, ...] = ()) -> Path | Non
             found = _existing(start.joinpath(*parts[skip:]), root)
             if found:
                 return found
-    return _unique_name(parts[-1], folders or (root,), root)
+    return _unique_name(parts[-1], folders or (root,), root, {} if names is None else names)
 
 
 def _existing(path: Path, root: Path) -> Path | None:
     return path.resolve() if path.exists() and inside(path, root) else None
 
 
-def _unique_name(name: str, folders: tuple[Path, ...], root: Path) -> Path | None:
+def _unique_name(name: str, folders: tuple[Path, ...], root: Path, names: Names) -> Path | None:
     if "." not in name or name.startswith("."):
         return None
     for folder in dict.fromkeys((*reversed(folders), root)):
-        found = [path for path in walk(folder) if path.name == name]
+        found = _names_below(folder, names).get(name, ())
         if len(found) == 1:
             return found[0]
         if found:
             return None
     return None
+
+
+def _names_below(folder: Path, names: Names) -> dict[str, list[Path]]:
+    if folder not in names:
+        below = names[folder] = {}
+        for path in walk(folder):
+            below.setdefault(path.name, []).append(path)
+    return names[folder]

@@ -17,7 +17,7 @@ from migrate_tools.verl.discover import commit_of, discover
 from migrate_tools.verl.hydra_primary import Places, YamlSetting, find_primary, recipe_settings
 from migrate_tools.verl.hydra_read import Composed, Composer, Parsed, parse_overrides
 from migrate_tools.verl.launch import runtime_env, strip_roots
-from migrate_tools.verl.paths import project_root
+from migrate_tools.verl.paths import Names, project_root
 from migrate_tools.verl.secrets import redact_variable
 from migrate_tools.verl.settings import clean_text, clean_value, command_line_settings, setting_notes, with_yaml
 from migrate_tools.verl.source import is_verl_tree
@@ -188,6 +188,7 @@ class _LaunchReader:
         self.project = project
         self.progress = progress
         self.composer = Composer()
+        self._names: Names = {}
         self._parsed: dict[int, list[Parsed]] = {}
         self._composed: dict[tuple[int, str], tuple[Composed, str, list[YamlSetting]]] = {}
 
@@ -211,12 +212,15 @@ class _LaunchReader:
         """The configuration under a version, a remark on where it starts from, and the recipe's own YAML settings."""
         key = (id(item), verl.root)
         if key not in self._composed:
-            places = Places(self.project, self.root, item.recorded.script.parent, Path(verl.root))
+            places = self._places(item, verl)
             primary, remark = find_primary(item.recorded.command, places)
             variables = {"HOME": "$HOME", **self.environment(item)[0]}
             composed = self.composer.compose(primary, self.parsed(item), variables)
             self._composed[key] = (composed, remark, recipe_settings(primary, places))
         return self._composed[key]
+
+    def _places(self, item: Found, verl: VerlRef) -> Places:
+        return Places(self.project, self.root, item.recorded.script.parent, Path(verl.root), self._names)
 
     def environment(self, item: Found) -> tuple[dict[str, str], str]:
         """Exported variables and those of a Ray runtime environment, with the file of the latter."""
@@ -241,7 +245,7 @@ class _LaunchReader:
             *setting_notes(settings, parsed, composed, verl.version),
             *self._notes(item, composed, remark),
         ]
-        resolve = Places(self.project, self.root, item.recorded.script.parent, Path(verl.root)).find
+        resolve = self._places(item, verl).find
         common: dict[str, Any] = {
             "project_root": self.project,
             "recipe_root": self.root,
