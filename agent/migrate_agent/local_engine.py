@@ -82,7 +82,8 @@ class LocalEngine:
         if launch.reward.kind not in {"custom", "builtin"}:
             return None
         found = extract_reward(launch.reward, launch.data, project_root=Path(recipe.project_root), verl=launch.verl)
-        return found.model_dump(mode="json")
+        clean = {"code": self.redact(found.code), "header": self.redact(found.header)}
+        return found.model_copy(update=clean).model_dump(mode="json")
 
     def freeze(self, recipe: Recipe, launch: Launch, request: RunRequest, work: Path) -> dict[str, Any] | None:
         from migrate_tools.parity.oracle import Budget, freeze

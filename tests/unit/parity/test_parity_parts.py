@@ -318,3 +318,8 @@ def test_prompt_without_a_template_is_the_first_message() -> None:
     rows = [{"prompt": [{"role": "user", "content": "asked: <think>"}, {"role": "user", "content": "no"}]}]
     assert as_prompted(rows, DataSpec(prompt_form="templated")) == [{"prompt": "asked: <think>"}]
     assert as_prompted(rows, DataSpec(prompt_form="chat")) == rows
+
+
+def test_credentials_in_a_scorer_are_not_mined() -> None:
+    token = "gh" + "p_" + "a1b2c3d4e5" * 3 + "f6g7h8"
+    assert mine.mine([f"KEY = {token!r}\nMARK = '####'\n"]).literals == ("####",)

@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from migrate_tools.verl.secrets import redact
+
 LITERALS = 60
 PATTERNS = 24
 TAG = re.compile(r"</?([A-Za-z][\w-]*)>")
@@ -21,7 +23,7 @@ class Mined:
     """Facts from the source of a scorer, in order of appearance."""
 
     literals: tuple[str, ...] = ()
-    """Short string constants that may stand in a response (docstrings and messages left out)."""
+    """Short string constants that may stand in a response (docstrings, messages and credentials left out)."""
     patterns: tuple[str, ...] = ()
     """Regular expressions that compile."""
     keys: tuple[str, ...] = ()
@@ -91,7 +93,7 @@ def _call(node: ast.Call, patterns: dict[str, None], keys: dict[str, None]) -> N
 
 def _constant(value: object, literals: dict[str, None], numbers: dict[int, None]) -> None:
     if isinstance(value, str):
-        if value.strip() and len(value) <= 60 and value.count("\n") < 3:
+        if value.strip() and len(value) <= 60 and value.count("\n") < 3 and redact(value) == value:
             literals.setdefault(value)
     elif isinstance(value, int) and not isinstance(value, bool) and 8 <= abs(value) <= 20_000:
         numbers.setdefault(abs(value))
