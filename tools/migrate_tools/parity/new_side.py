@@ -112,7 +112,7 @@ class Caller:
             self._tape = clients.install(job["tape"])
         self._args = Namespace(**job["args"])
         self._family = FAMILIES[job["family"]]
-        self._sample_class = _sample_class()
+        self._sample_class = importlib.import_module("relax.utils.types").Sample
         self._module = importlib.import_module(job["module"])
         self._function: Callable[..., Any] = getattr(self._module, job["function"])
         self._loop = asyncio.new_event_loop()
@@ -306,15 +306,6 @@ def differs(record: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
         return True
     keys, others = record.get("keys", {}), base.get("keys", {})
     return keys.keys() != others.keys() or any(not same(value, others[key]) for key, value in keys.items())
-
-
-def _sample_class() -> Any:
-    try:
-        return importlib.import_module("relax.utils.types").Sample
-    except ImportError:
-        from migrate_tools.parity import sample
-
-        return sample.register()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from migrate_tools.parity.oracle import CASE_SECONDS, fresh_folder, last_line
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
 
 STAGE = "/stage"
-STANDIN = Path(__file__).parent.parent / "rehearsal" / "standin"
+STANDIN = "/tools/migrate_tools/rehearsal/standin"
+"""Folder inside the sandbox that gives `relax.utils.types`."""
 DEFAULTS = {"reward_key": "score", "input_key": "prompt", "label_key": "label", "metadata_key": "extra_info"}
 
 
@@ -49,7 +50,7 @@ def build_job(context: Context, launch: Launch, frozen: FrozenCases, seconds: fl
         "module": module,
         "function": function,
         "args": args,
-        "paths": [STAGE, *standin_paths()],
+        "paths": [STAGE, STANDIN],
         "environment": dict(launch.reward.environment),
         "family": frozen.meta["family"],
         "case_seconds": CASE_SECONDS * 1.5,
@@ -82,13 +83,6 @@ def _typed(flag: Flag) -> Any:
         return json.loads(text) if text[:1] in "-0123456789" else text
     except json.JSONDecodeError:
         return text
-
-
-def standin_paths() -> list[str]:
-    """Folders inside the sandbox that give `relax.utils.types`."""
-    if not STANDIN.is_dir():
-        return []
-    return [f"/tools/migrate_tools/rehearsal/{STANDIN.name}"]
 
 
 def run_new(
