@@ -17,23 +17,26 @@ from migrate_tools.sandbox.api import Mount
 from migrate_tools.sandbox.layout import python_mounts
 
 _FOLDER = stat.S_IROTH | stat.S_IXOTH
+MANY = 16
+"""More closed entries than these in a folder: it is copied as a whole, rather than each entry mounted."""
 
 
 @contextmanager
 def staged(mounts: Sequence[Mount], uid: int, gid: int) -> Iterator[tuple[Mount, ...]]:
     """The mounts with real sources, parents before children, as a job that runs as uid:gid can use them.
 
-    A read-only tree with entries that only its owner may read is copied with open modes for the time of the job.
-    A writable tree is handed to the user and taken back at the end.
+    What only its owner may read in a read-only tree is copied with open modes for the time of the job, and the copy
+    mounted over it. A writable tree is handed to the user and taken back at the end.
 
     Raises:
         MachineError: a source does not exist, or two mounts have one target.
     """
     with ExitStack() as stack:
-        ready = [_prepared(_checked(mount), uid, gid, stack) for mount in mounts]
+        ready = [_checked(mount) for mount in mounts]
         targets = [mount.target for mount in ready]
         if len(set(targets)) != len(targets):
             raise MachineError(f"two mounts of a sandbox job have the same target among {', '.join(targets)}")
+        ready = [part for mount in ready for part in _prepared(mount, uid, gid, targets, stack)]
         yield tuple(sorted(ready, key=lambda mount: len(PurePosixPath(mount.target).parts)))
 
 
@@ -47,16 +50,27 @@ def _checked(mount: Mount) -> Mount:
     return replace(mount, source=source, target=str(target))
 
 
-def _prepared(mount: Mount, uid: int, gid: int, stack: ExitStack) -> Mount:
+def _prepared(mount: Mount, uid: int, gid: int, targets: Sequence[str], stack: ExitStack) -> Iterator[Mount]:
+    """The mount, then what lies over its closed entries."""
     if mount.writable:
         stack.callback(take_back, mount.source)
         if uid != os.getuid():
             _own(mount.source, uid, gid)
-        return mount
-    if uid == os.getuid() or mount in python_mounts() or _open_to_all(mount.source):
-        return mount
-    folder = Path(stack.enter_context(TemporaryDirectory(prefix=owner.prefix(), ignore_cleanup_errors=True)))
-    return replace(mount, source=_open_copy(mount.source, folder / "copy"))
+    elif uid != os.getuid() and mount not in python_mounts() and (closed := _closed(mount.source)):
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix=owner.prefix(), ignore_cleanup_errors=True)))
+        folder.chmod(0o711)
+        if closed == [mount.source]:
+            yield replace(mount, source=_open_copy(mount.source, folder / "copy"))
+            return
+        yield mount
+        above = PurePosixPath(mount.target)
+        inner = [PurePosixPath(target) for target in targets if PurePosixPath(target).is_relative_to(above)]
+        for number, path in enumerate(closed):
+            target = above / path.relative_to(mount.source)
+            if not any(target.is_relative_to(other) for other in inner if other != above):
+                yield Mount(_open_copy(path, folder / str(number)), str(target))
+        return
+    yield mount
 
 
 def take_back(path: Path) -> None:
@@ -84,28 +98,30 @@ def _below(path: Path) -> Iterator[Path]:
         yield from (Path(folder, name) for name in (*names, *files))
 
 
-def _open_to_all(path: Path) -> bool:
-    """Whether every user may read the whole tree. Links say nothing: what they point to is mounted or absent."""
+def _closed(path: Path) -> list[Path]:
+    """The topmost entries of a tree, or `path` itself, that some user may not read; a folder where many of its files
+    are such. Links say nothing: what they point to is mounted or absent.
+    """
     mode = path.stat().st_mode
     if not stat.S_ISDIR(mode):
-        return bool(mode & stat.S_IROTH)
+        return [] if mode & stat.S_IROTH else [path]
     if mode & _FOLDER != _FOLDER:
-        return False
+        return [path]
+    files: list[Path] = []
+    below: list[Path] = []
     with os.scandir(path) as entries:
         for entry in entries:
             if entry.is_symlink():
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if not _open_to_all(Path(entry.path)):
-                    return False
-            elif not entry.stat(follow_symlinks=False).st_mode & stat.S_IROTH:
-                return False
-    return True
+                below += _closed(Path(entry.path))
+            elif entry.is_file(follow_symlinks=False) and not entry.stat(follow_symlinks=False).st_mode & stat.S_IROTH:
+                files.append(Path(entry.path))
+    return [path] if len(files) + len(below) > MANY else files + below
 
 
 def _open_copy(source: Path, target: Path) -> Path:
-    """Copies what we ourselves may read; sockets, pipes and devices are left out. The folder itself stays hidden."""
-    target.parent.chmod(0o711)
+    """Copies what we ourselves may read; sockets, pipes and devices are left out."""
     if not source.is_dir():
         shutil.copyfile(source, target)
         target.chmod(0o444 | source.stat().st_mode & 0o111)
