@@ -15,6 +15,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from concurrent.futures import Future
+from threading import Thread
 
 from migrate_tools.checks.base import Check, CheckContext
 from migrate_tools.checks.contract import ContractCheck
@@ -44,8 +46,30 @@ LADDER: tuple[Check, ...] = (
 def run_ladder(context: CheckContext, only: Iterable[Check] | None = None) -> tuple[CheckResult, ...]:
     """The results of the checks in the ladder's order; a failing rung does not stop the next.
 
+    Parity shares nothing with the other rungs and takes as long as all of them: it runs beside them.
+
     Args:
         only: the checks to run, None for all of them.
     """
     chosen = LADDER if only is None else tuple(only)
-    return tuple(result for check in chosen for result in check.run(context))
+    beside = [_begun(check, context) if check.name == ParityCheck.name else None for check in chosen]
+    others = [check.run(context) if started is None else () for check, started in zip(chosen, beside, strict=True)]
+    return tuple(
+        result
+        for done, started in zip(others, beside, strict=True)
+        for result in (done if started is None else started.result())
+    )
+
+
+def _begun(check: Check, context: CheckContext) -> Future[tuple[CheckResult, ...]]:
+    """Starts a check in a thread that does not keep the program alive; a job of the sandbox ends with the program."""
+    future: Future[tuple[CheckResult, ...]] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(check.run(context))
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=work, daemon=True).start()
+    return future
