@@ -9,7 +9,8 @@ from pathlib import Path
 from migrate_tools.model import DataSpec, Frozen, Note, RewardSpec, SourceRef, VerlRef
 from migrate_tools.verl.extract_graph import Definition, Graph, GraphBuilder, NotExtractable
 from migrate_tools.verl.extract_rewrite import Flattener, Names
-from migrate_tools.verl.module_finder import ModuleFinder, Stamp, stamp
+from migrate_tools.verl.module_finder import Memo, ModuleFinder
+from migrate_tools.verl.prune import Known
 from migrate_tools.verl.signature import is_selector, returns_awaitable
 from migrate_tools.verl.specialise import specialise
 from migrate_tools.verl.traits import find_traits, third_party_imports
@@ -41,7 +42,7 @@ class Extracted(Frozen):
     notes: tuple[Note, ...] = ()
 
 
-_made: dict[tuple[object, ...], tuple[Extracted, dict[Path, Stamp | None]]] = {}
+_made: Memo[Extracted] = Memo()
 
 
 def extract_reward(spec: RewardSpec, data: DataSpec, *, project_root: Path, verl: VerlRef) -> Extracted:
@@ -55,17 +56,18 @@ def extract_reward(spec: RewardSpec, data: DataSpec, *, project_root: Path, verl
     if spec.path is None or spec.function is None:
         raise NotExtractable(f"the reward is of kind {spec.kind!r}: there is no function to extract")
     path = locate(spec.path, project_root, verl)
+    finder = ModuleFinder(project_root, Path(verl.root), (path.parent,))
     known = known_values(spec, data)
     key = (path, spec.function, spec.required, tuple(sorted(known.items())), project_root, verl.root)
-    made, files = _made.get(key, (None, {}))
-    if made is None or any(stamp(file) != state for file, state in files.items()):
-        finder = ModuleFinder(project_root, Path(verl.root), (path.parent,))
-        entry = spec.function
-        if is_selector(finder.load(path).code, entry):
-            entry = add_selector_entry(finder, path, spec)
-        made = extract_function(finder, path, entry, dropped=specialise(finder, path, entry, known))
-        _made[key] = made, finder.files()
-    return made
+    return _made.get(key, finder, lambda: _extracted(finder, path, spec, known))
+
+
+def _extracted(finder: ModuleFinder, path: Path, spec: RewardSpec, known: Known) -> Extracted:
+    entry = spec.function or ""
+    if is_selector(finder.load(path).code, entry):
+        entry = add_selector_entry(finder, path, spec)
+    dropped = specialise(finder, path, entry, known)
+    return extract_function(finder, path, entry, dropped=dropped)
 
 
 def add_selector_entry(finder: ModuleFinder, path: Path, spec: RewardSpec) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 from migrate_tools.errors import RefusedInput
 from migrate_tools.verl.pymodule import ImportedName, PyModule
 
+T = TypeVar("T")
 Stamp: TypeAlias = tuple[int, int]
 """Time of the last change in nanoseconds, and size in bytes."""
 
@@ -100,6 +102,23 @@ class ModuleFinder:
     def submodule(self, package: PyModule, name: str) -> Path | None:
         """File of `name` inside a package."""
         return module_file(package.path.parent, [name]) if package.is_package else None
+
+
+class Memo(Generic[T]):
+    """Results by key, each good while the files that it was made from stay as they are."""
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, tuple[T, dict[Path, Stamp | None]]] = {}
+
+    def get(self, key: Hashable, finder: ModuleFinder, make: Callable[[], T]) -> T:
+        """The result for a key; `make` makes it with what `finder`, a fresh one, loads."""
+        if key in self._made:
+            made, files = self._made[key]
+            if all(stamp(path) == state for path, state in files.items()):
+                return made
+        made = make()
+        self._made[key] = made, finder.files()
+        return made
 
 
 @lru_cache(maxsize=512)

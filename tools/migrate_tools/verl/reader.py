@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from migrate_tools.errors import RefusedInput
@@ -53,7 +56,12 @@ def read_recipe(
     base = path if path.is_dir() else path.parent
     project = project_root(base.resolve() if base.exists() else base)
     found = discover(path.resolve() if path.exists() else path, project, launches)
-    commands = all_commands(found.scripts, project, sandbox, _links(found.root, project), progress)
+    warming = Thread(target=_warm)
+    warming.start()
+    try:
+        commands = all_commands(found.scripts, project, sandbox, _links(found.root, project), progress)
+    finally:
+        warming.join()
     skipped = [*found.skipped, *commands.skipped]
     rl: list[Found] = []
     for item in commands.commands:
@@ -87,6 +95,13 @@ def read_recipe(
         shell_features=commands.features,
         notes=tuple(_secret_notes(len(found.secrets))),
     )
+
+
+def _warm() -> None:
+    """Imports what reading needs next, while the scripts run in the sandbox."""
+    with suppress(Exception):  # whoever needs it says what is wrong
+        for name in ("reward_reader", "data_reader", "extract"):
+            import_module(f"migrate_tools.verl.{name}")
 
 
 def _read_all(

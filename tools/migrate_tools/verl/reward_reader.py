@@ -15,11 +15,11 @@ from migrate_tools.errors import MachineError, RefusedInput
 from migrate_tools.model import Note, RewardSpec, Setting, SourceRef, VerlRef
 from migrate_tools.verl.builtin import NAMES, find_builtin
 from migrate_tools.verl.config_view import ConfigView
-from migrate_tools.verl.module_finder import ModuleFinder, module_file, read_source
+from migrate_tools.verl.module_finder import Memo, ModuleFinder, module_file, read_source
 from migrate_tools.verl.overlong import read_overlong
 from migrate_tools.verl.pymodule import ImportedName
 from migrate_tools.verl.reward_manager import ManagerFacts, read_manager
-from migrate_tools.verl.reward_traits import reward_traits
+from migrate_tools.verl.reward_traits import FunctionFacts, reward_traits
 from migrate_tools.verl.signature import is_selector, is_selector_node, selector_name
 
 FUNCTION_ROOTS = ("reward.custom_reward_function", "custom_reward_function")
@@ -48,6 +48,9 @@ def read_reward(
     """
     reader = _Reader(ConfigView(config, settings), project_root, recipe_root, verl, environment, module, resolve)
     return reader.read()
+
+
+_facts: Memo[FunctionFacts | None] = Memo()
 
 
 class _Reader:
@@ -166,7 +169,8 @@ class _Reader:
         finder = ModuleFinder(self.project_root, self.verl_root, (path.parent, self.recipe_root))
         code = read_source(path, shown)
         parse(code, shown)
-        found = reward_traits(finder, path, name)
+        key = (path, name, self.project_root, self.verl_root, self.recipe_root)
+        found = _facts.get(key, finder, lambda: reward_traits(finder, path, name))
         if found is None:
             at = f" ({where.file}:{where.line})" if where else ""
             raise RefusedInput(f"{shown}: no function {name}{at}", "correct the function name in the launch")

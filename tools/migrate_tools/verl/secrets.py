@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from migrate_tools.model import Secret, SourceRef
@@ -46,6 +47,7 @@ def find_secrets(text: str, file: str) -> list[Secret]:
     return found
 
 
+@lru_cache(maxsize=8192)  # the settings of many launches are the same few texts
 def redact(text: str) -> str:
     """The text with every credential replaced by a fixed mark."""
     for _, pattern in _TOKENS:
