@@ -67,7 +67,8 @@ def _run(context: Context, launch: Launch, frozen: FrozenCases) -> tuple[CheckSt
     if not evidence["accepted"]:
         why = "the old reward accepted none of them, and agreement on refusals alone proves little"
         return "not_checkable", f"{compared} cases agree, but {why}", evidence
-    evidence["power"] = power.measure(context, frozen, job, cases, news, POWER_SECONDS, answer["lines"])
+    converted = place / "converted"
+    evidence["power"] = power.measure(context, frozen, job, cases, news, POWER_SECONDS, answer["lines"], converted)
     return "passed", _summary(frozen, evidence), evidence
 
 

@@ -6,6 +6,7 @@ import ast
 import json
 import shutil
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 from migrate_tools.parity.faults import Fault, seed_faults
@@ -28,11 +29,13 @@ def measure(
     news: Sequence[dict[str, Any]],
     seconds: float,
     lines: Collection[int],
+    converted: Path | None = None,
 ) -> dict[str, Any]:
     """Runs every fault on the cases that agreed, within `seconds`: caught, seeded, survivors with their line.
 
     Args:
         lines: lines of the module that the cases were seen to reach in its own process.
+        converted: the rows as the example's converter wrote them; made again when None.
     """
     empty: dict[str, Any] = {"seeded": 0, "caught": 0, "not_run": 0, "survivors": []}
     relative = f"{job['module'].replace('.', '/')}.py"
@@ -47,6 +50,8 @@ def measure(
         return {**empty, "why": "nothing in the module to change"}
     place = context.work / "parity" / frozen.meta["launch"] / "power"
     fresh_folder(place)
+    if converted is not None and converted.is_dir():
+        shutil.copytree(converted, place / "converted")
     for position, fault in enumerate(faults):
         _write_mutant(context, place, position, relative, fault)
     olds = frozen.outcomes()
