@@ -346,3 +346,22 @@ def test_a_batch_manager_calls_with_plural_names(tmp_path: Path) -> None:
     spec, _ = read(tmp_path, {"custom_reward_function.path": "reward.py", "reward_model.reward_manager": "batch"})
     assert spec.manager == "batch"
     assert spec.required[0] == "data_sources"
+
+
+def test_a_file_that_shares_only_its_name_is_not_the_reward(tmp_path: Path) -> None:
+    write(tmp_path, {"prepare/score.py": "def convert(row):\n    return row\n"})
+    home = tree(tmp_path)
+    where = SourceRef(file="run.sh", line=7)
+    setting = Setting(key="custom_reward_function.path", value="lib/score.py", text="lib/score.py", source=where)
+    expected = r"lib/score\.py does not exist \(run\.sh:7\); prepare/score\.py has its name but no function"
+    with pytest.raises(RefusedInput, match=expected):
+        read_reward(
+            {setting.key: setting.value},
+            [setting],
+            project_root=tmp_path,
+            recipe_root=tmp_path,
+            verl=VerlRef(version="0.9.1", root=str(home), how="test"),
+            environment={},
+            module="verl.trainer.main_ppo",
+            resolve=lambda text: tmp_path / "prepare" / "score.py",
+        )

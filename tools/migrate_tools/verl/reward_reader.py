@@ -72,6 +72,8 @@ class _Reader:
         self.environment = environment
         self.module = module
         self.resolve = resolve
+        self.only_by_name = ""
+        """Path as the recipe writes it, when the file found shares nothing but its name."""
         self.notes: list[Note] = []
         self.entry_file = self._entry_file()
 
@@ -173,6 +175,11 @@ class _Reader:
         found = _facts.get(key, finder, lambda: reward_traits(finder, path, name))
         if found is None:
             at = f" ({where.file}:{where.line})" if where else ""
+            if self.only_by_name:
+                raise RefusedInput(
+                    f"reward file {self.only_by_name} does not exist{at}; {shown} has its name but no function {name}",
+                    "restore the file or correct the path",
+                )
             raise RefusedInput(f"{shown}: no function {name}{at}", "correct the function name in the launch")
         signature = found.signature
         if is_selector(code, name):
@@ -235,6 +242,8 @@ class _Reader:
         if found is None or not found.is_file():
             at = f"{where.file}:{where.line}: " if where else ""
             raise RefusedInput(f"{at}reward file {text} does not exist", "restore the file or correct the path")
+        parents = [part for part in Path(plain).parent.parts if part not in ("/", ".", "..")]
+        self.only_by_name = text if parents and found.parent.name != parents[-1] else ""
         return found.resolve()
 
     def _shown(self, path: Path) -> str:
