@@ -31,6 +31,8 @@ from migrate_tools.rehearsal.rehearse import RehearsalRun
 from migrate_tools.rehearsal.runtime.probe_data import same
 from migrate_tools.sandbox import Job, Outcome, Sandbox, open_sandbox
 
+pytestmark = pytest.mark.jail
+
 ARGV = [
     *("--resource", '{"actor":[1,8],"rollout":[1,8]}', "--colocate", "--hf-checkpoint", "/m", "--ref-load", "/m"),
     *("--prompt-data", "/d.parquet", "--custom-rm-path", "examples.toy.reward_toy.reward_func", "--num-rollout", "1"),

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from migrate_tools.parity import compare, shrink
 
+pytestmark = pytest.mark.jail
+
 GSM = """
     import re
 

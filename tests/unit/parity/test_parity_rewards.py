@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from migrate_tools.model import Overlong
 
+pytestmark = pytest.mark.jail
+
 SIMPLE = """
     def compute_score(data_source, solution_str, ground_truth, extra_info=None):
         return 1.0 if str(ground_truth) in solution_str else 0.0

@@ -11,6 +11,8 @@ from migrate_tools.rehearsal.converted import convert_data
 from migrate_tools.rehearsal.rehearse import RehearsalRun, rehearse
 from migrate_tools.sandbox import Sandbox
 
+pytestmark = pytest.mark.jail
+
 Run = Callable[..., RehearsalRun]
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox
 
+pytestmark = pytest.mark.jail
+
 FORKS = """
 import os, time
 count = 0

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from migrate_tools.sandbox import Sandbox, groups, open_sandbox, owner
 
+pytestmark = pytest.mark.jail
+
 START = """
 import os, signal, sys
 from migrate_tools.sandbox import Job, Limits, open_sandbox

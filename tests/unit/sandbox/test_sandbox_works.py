@@ -27,6 +27,8 @@ from migrate_tools.sandbox import (
     python_mounts,
 )
 
+pytestmark = pytest.mark.jail
+
 COMMANDS = """sed grep awk tr cut head tail sort uniq date dirname basename realpath tee mkdir cp mv rm ls cat wc seq
 xargs find env timeout sleep id uname hostname expr test printf bash sh python3 python"""
 
