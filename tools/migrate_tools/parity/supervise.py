@@ -101,6 +101,8 @@ def _watch(
         for line in (lines := (buffer + chunk).split(b"\n"))[:-1]:
             message = json.loads(line)
             if "start" in message:
+                if time.monotonic() > deadline:
+                    return None
                 current, limit = message["start"], time.monotonic() + item_seconds
             elif "ready" in message:
                 limit = time.monotonic() + item_seconds
