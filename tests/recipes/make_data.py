@@ -37,7 +37,11 @@ TRAPS: dict[str, list[dict[str, Any]]] = {
     "r03_unmatched_source": plain("/home/me/data/gsm8k", 6) + plain("", 2) + plain("mirror/gsm8k", 3),
     "r04_parameters": plain(),
     "r05_async": plain(),
-    "r06_hanging": plain(count=4),
+    "r06_hanging": [
+        *plain(count=4),
+        row("synthetic", "while True: pass", 4),
+        row("synthetic", "import os\nos.system('sleep 3600.06')", 5),
+    ],
     "r08_reward_key": plain(),
     "r09_special_tokens": plain(),
     "r15_metadata": [

@@ -16,6 +16,8 @@ from migrate_tools.rehearsal.runtime.taped import install_tape
 
 SAMPLE_SECONDS = 30.0
 """Relax itself has no limit; a reward that takes longer counts as hanging here."""
+CALL_SECONDS = 3.0
+"""Where a reward stops its scorer itself, it does so after this long at most: many made-up answers may hang it."""
 LAG_LIMIT = 5.0
 T = TypeVar("T")
 
@@ -31,7 +33,10 @@ def load_function(path: str) -> Callable[..., Any]:
         ImportError, AttributeError: as Relax would raise them.
     """
     module, _, name = path.rpartition(".")
-    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    loaded = importlib.import_module(module)
+    function: Callable[..., Any] = getattr(loaded, name)
+    if isinstance(limit := getattr(loaded, "CALL_SECONDS", None), float):
+        loaded.CALL_SECONDS = min(limit, CALL_SECONDS)  # type: ignore[attr-defined]
     return function
 
 
