@@ -198,22 +198,16 @@ class _Reader:
         except (OSError, SyntaxError):
             return
         notes = unmatched(dispatch, spec.sources)
-        certain = [note for note, source in _pairs(notes, spec.sources) if source.rows]
+        certain = [item for item in spec.sources if item.rows and dispatch.branches and not dispatch.select(item.name)]
         if sure and certain:
+            named = ", ".join(f"{item.name!r} ({item.rows} rows of {item.file or item.split})" for item in certain)
+            selects = "selects" if len(certain) == 1 else "select"
             raise RefusedInput(
-                certain[0].text + (f" (and {len(certain) - 1} more)" if len(certain) > 1 else ""),
+                f"data_source {named} {selects} no scorer in {dispatch.file}; "
+                "verl stops there with NotImplementedError",
                 "name a custom_reward_function, or prepare the data with one of the names that verl knows",
             )
         self.notes += notes
-
-
-def _pairs(notes: Sequence[Note], sources: Sequence[SourceCount]) -> list[tuple[Note, SourceCount]]:
-    found = []
-    for note in notes:
-        source = next((s for s in sources if note.text.startswith(f"data_source {s.name!r} ") and s.rows), None)
-        if source is not None:
-            found.append((note, source))
-    return found
 
 
 def _has_path(files: Sequence[DataFile], text: str) -> bool:
