@@ -12,8 +12,8 @@ import pytest
 from migrate_tools.model import CheckResult, DataSpec, Example, Launch, Recipe, RewardSpec, Translation, VerlRef
 from migrate_tools.parity import compare, oracle
 from migrate_tools.parity.frozen import Budget, FrozenCases
-from migrate_tools.relax.special_tokens import QWEN
 from migrate_tools.sandbox import Sandbox, open_sandbox
+from parity_wrapper import WRAPPER
 
 CONVERTER = """
 import argparse, pathlib
@@ -30,36 +30,6 @@ for file in sorted(pathlib.Path(options.input_dir).glob("*.parquet")):
         row["extra_info"] = {**(row.get("extra_info") or {}), "data_source": row.get("data_source")}
     pq.write_table(pa.Table.from_pylist(rows), pathlib.Path(options.output_dir) / file.name)
 """
-WRAPPER = (
-    f"""
-SPECIAL_TOKENS = {QWEN.tokens!r}
-"""
-    + """
-import asyncio
-
-FLOOR = 0.0
-ADDED_METADATA = ("data_source",)
-
-
-async def reward_func(args, sample, **_):
-    if isinstance(sample, list):
-        return list(await asyncio.gather(*(reward_func(args, one) for one in sample)))
-    text = sample.response
-    for token in SPECIAL_TOKENS:
-        text = text.replace(token, "")
-    extra = {key: value for key, value in sample.metadata.items() if key not in ADDED_METADATA}
-    try:
-        result = await asyncio.to_thread(
-            compute_score, data_source=sample.metadata.get("data_source"), solution_str=text,
-            ground_truth=sample.label, extra_info=extra)
-        reward = dict(result) if isinstance(result, dict) else {"score": result, "acc": result}
-        reward["score"] = float(reward["score"])
-    except Exception as error:
-        sample.metadata["reward_error"] = repr(error)
-        reward = {"score": FLOOR, "acc": FLOOR}
-    return reward
-"""
-)
 TRUTHS = ("72", "-3", "0.5", "1,234", "Paris")
 
 

@@ -228,7 +228,7 @@ def test_overlong_penalty_of_the_dapo_manager(bench: Callable[..., Any]) -> None
 
 
 def _wrapper() -> str:
-    from conftest import WRAPPER  # type: ignore[import-not-found]
+    from parity_wrapper import WRAPPER
 
     return str(WRAPPER)
 
