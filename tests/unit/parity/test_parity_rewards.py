@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from migrate_tools.model import Overlong
+from parity_wrapper import WRAPPER
 
 pytestmark = pytest.mark.jail
 
@@ -223,14 +224,8 @@ def test_overlong_penalty_of_the_dapo_manager(bench: Callable[..., Any]) -> None
 
     assert made.check().status == "failed"  # a port without the penalty
     penalty = "max(sample.response_length - 20, 0) / 20 * 1.0"
-    made.port(SIMPLE, _wrapper().replace('float(reward["score"])', f'float(reward["score"]) + min(-({penalty}), 0.0)'))
+    made.port(SIMPLE, WRAPPER.replace('float(reward["score"])', f'float(reward["score"]) + min(-({penalty}), 0.0)'))
     assert made.check().status == "passed"
-
-
-def _wrapper() -> str:
-    from parity_wrapper import WRAPPER
-
-    return str(WRAPPER)
 
 
 def test_async_scorers_are_awaited(bench: Callable[..., Any]) -> None:
@@ -242,9 +237,7 @@ def test_async_scorers_are_awaited(bench: Callable[..., Any]) -> None:
             return 1.0 if ground_truth in solution_str else 0.0
     """
     made = bench(scorer, is_async=True)
-    made.port(
-        scorer, _wrapper().replace("await asyncio.to_thread(\n            compute_score, ", "await compute_score(")
-    )
+    made.port(scorer, WRAPPER.replace("await asyncio.to_thread(\n            compute_score, ", "await compute_score("))
     result = made.check(cases=120)
     assert result.status == "passed", result.summary
     assert result.evidence["notes"] == {}
@@ -427,7 +420,7 @@ def test_integer_results_are_the_declared_normalisation(bench: Callable[..., Any
 
 
 def test_a_port_that_returns_something_else_than_a_float_fails(bench: Callable[..., Any]) -> None:
-    wrapper = _wrapper().replace('reward["score"] = float(reward["score"])', 'reward["score"] = int(reward["score"])')
+    wrapper = WRAPPER.replace('reward["score"] = float(reward["score"])', 'reward["score"] = int(reward["score"])')
     result = bench(SIMPLE, wrapper=wrapper).check(cases=60)
     assert result.status == "failed"
     assert "the reward is a int, not a Python float" in result.summary
