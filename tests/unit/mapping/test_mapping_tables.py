@@ -46,6 +46,10 @@ def load(folder: Path, contract: FlagContract, *rows: dict[str, Any]) -> None:
         ({"status": "good"}, "status"),
         ({"surplus": 1}, "surplus"),
         ({"keys": []}, "keys"),
+        ({"status": "no_effect", "reason": ""}, "no_effect without a reason"),
+        ({"values": [{"match": ["x"], "status": "automatic", "reason": ""}]}, "automatic without a reason"),
+        ({"versions": "since 0.6"}, "versions 'since 0.6'"),
+        ({"evidence": "x.yaml:1@1"}, "row lr"),
     ],
 )
 def test_a_wrong_row_names_file_and_row(
@@ -56,6 +60,25 @@ def test_a_wrong_row_names_file_and_row(
     assert "keys_test.yaml, row lr" in caught.value.message
     assert word in caught.value.message
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("versions", ["0.6", "0.3-0.6", "0.7-", "-0.4.1", "fork", "0.2-0.6, fork"])
+def test_ranges_of_versions(tmp_path: Path, contract: FlagContract, versions: str) -> None:
+    load(tmp_path, contract, {**GOOD, "versions": versions})
+
+
+def test_defaults_of_a_file_reach_its_rows(tmp_path: Path, contract: FlagContract) -> None:
+    bare = {"id": "seed", "keys": ["a.seed"], "reason": "seed", "status": "no_effect", "evidence": {"relax": "here"}}
+    defaults = {"unit": "none", "risk": "speed", "evidence": {"verl": "x.yaml:1@1"}}
+    path = tmp_path / "keys_test.yaml"
+    path.write_text(yaml.safe_dump({"defaults": defaults, "rows": [bare, GOOD]}))
+    first, second = load_tables(contract, tmp_path).rows
+    assert (first.unit, first.risk) == ("none", "speed")
+    assert (first.evidence.verl, first.evidence.relax) == ("x.yaml:1@1", "here")
+    assert (second.unit, second.risk) == ("ratio", "speed")
+    path.write_text(yaml.safe_dump({"defaults": {"id": "x"}, "rows": [GOOD]}))
+    with pytest.raises(TableError, match="defaults"):
+        load_tables(contract, tmp_path)
 
 
 def test_two_sources_of_one_flag_need_a_combiner(tmp_path: Path, contract: FlagContract) -> None:

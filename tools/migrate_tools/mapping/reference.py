@@ -29,8 +29,9 @@ def _line(row: Row) -> str:
     reason = _cell(row.reason)
     for rule in row.values:
         reason += f"<br>*{', '.join(value or 'empty' for value in rule.match)}*: {rule.status}, {_cell(rule.reason)}"
-    if row.versions:
-        reason += f"<br>({_cell(row.versions)})"
+    for text in (row.versions and f"holds for verl {row.versions}", row.history):
+        if text:
+            reason += f"<br>({_cell(text)})"
     risk = "" if row.risk == "none" else f", {row.risk}"
     return f"| {keys} | {row.unit} | {flags} | {row.status}{risk} | {reason} |"
 

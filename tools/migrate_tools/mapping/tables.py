@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import yaml
 from pydantic import Field, ValidationError
@@ -17,12 +17,27 @@ from migrate_tools.model import Frozen, Risk, Status
 from migrate_tools.relax.contract import FlagContract, load_contract
 from migrate_tools.resources import resource_dir
 
-Unit = Literal["prompts", "samples", "tokens", "sequences", "steps", "epochs", "ratio", "gpus", "text", "bool", "none"]
-NUMBER_UNITS = frozenset({"prompts", "samples", "tokens", "sequences", "steps", "epochs", "ratio", "gpus"})
+NumberUnit = Literal[
+    "prompts", "samples", "tokens", "sequences", "steps", "epochs",
+    "ratio", "gpus", "layers", "seconds", "size", "count",
+]  # fmt: skip
+"""size: bytes or elements of memory; count: a number of other things (LoRA rank, workers, a seed)."""
+Unit = Literal[NumberUnit, "text", "bool", "none"]
+NUMBER_UNITS: frozenset[str] = frozenset(get_args(NumberUnit))
+DROPS: frozenset[Status] = frozenset({"automatic", "no_effect", "unsupported"})
+"""What a setting becomes when no flag of its own stands for it: such a row says why."""
+PLACE = re.compile(r"(?P<file>[\w./@-]+\.\w+):(?P<line>\d+)@(?P<at>[\w.]+)\Z")
+"""Evidence at a line: `verl/trainer/config/ppo_trainer.yaml:81@0.3.0`, at a release or a commit."""
+_ONE_RANGE = r"(?:fork|recipe|\d[.\w]*(?:-(?:\d[.\w]*)?)?|-\d[.\w]*)"
+RANGE = re.compile(rf"{_ONE_RANGE}(?:, {_ONE_RANGE})*\Z")
 
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's safe loader where it is built in: ten times as fast."""
+
+
+SHARED = frozenset({"unit", "status", "reason", "risk", "group", "evidence", "versions"})
+"""What `defaults` of a file may say for its rows."""
 
 
 class TableError(MigrateError):
@@ -39,9 +54,13 @@ class ValueRule(Frozen):
 
 
 class Evidence(Frozen):
-    """Where the row's facts come from: file:line@version for verl, contract section or source file for Relax."""
+    """Where the row's facts come from. What is left out is filled in from data (`mapping/evidence.py`).
 
-    verl: str
+    verl: `file:line@version` of what reads the setting; else the line that declares each key.
+    relax: source file at a commit, or a section of the Relax contract; else where each flag is declared.
+    """
+
+    verl: str = ""
     relax: str = ""
 
 
@@ -61,8 +80,11 @@ class Row(Frozen):
     group: Literal["", "CKPT", "ROLLOUT", "EVAL", "PERF", "ALGO", "OPTIMIZER", "SGLANG", "LOG", "MISC"] = ""
     risk: Risk = "none"
     values: tuple[ValueRule, ...] = ()
-    evidence: Evidence
+    evidence: Evidence = Evidence()
     versions: str = ""
+    """verl versions that the row's meaning holds for ("0.3-0.6", "0.7-", "fork"); empty: all that have the keys."""
+    history: str = ""
+    """What changed in verl under the same key: defaults, meanings."""
     file: str = ""
     """Table that holds the row; filled in on load."""
 
@@ -111,12 +133,17 @@ def _read(path: Path) -> list[Row]:
     items = data.get("rows") if isinstance(data, dict) else None
     if not isinstance(items, list):
         raise TableError(f"{path.name}: no list `rows`", "a table is a mapping with a list `rows`")
+    defaults = data.get("defaults", {})
+    if not isinstance(defaults, dict) or not set(defaults) <= SHARED:
+        raise TableError(f"{path.name}: defaults", f"a mapping of {', '.join(sorted(SHARED))} for all rows of the file")
     rows = []
     for index, item in enumerate(items):
         name = item.get("id", f"number {index + 1}") if isinstance(item, dict) else f"number {index + 1}"
         try:
-            rows.append(Row.model_validate({**item, "file": path.name}))
-        except (ValidationError, TypeError) as error:
+            merged = {**defaults, **item, "file": path.name}
+            merged["evidence"] = {**defaults.get("evidence", {}), **item.get("evidence", {})}
+            rows.append(Row.model_validate(merged))
+        except (ValidationError, TypeError, AttributeError) as error:
             detail = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
             field = ".".join(str(part) for part in detail["loc"])
             raise TableError(f"{path.name}, row {name}: {field}: {detail['msg']}", "correct the row") from None
@@ -144,8 +171,11 @@ def _check_row(row: Row, contract: FlagContract) -> None:
         raise wrong(f"unit {row.unit!r} for a number", f"one of {', '.join(sorted(NUMBER_UNITS))}")
     if row.transform == "copy" and row.unit in ("none", "bool"):
         raise wrong(f"unit {row.unit!r} for a copied value", "give its unit, or text")
-    if row.status in ("approximate", "unsupported") and not row.reason:
-        raise wrong(f"{row.status} without a reason", "say why")
+    for status, reason in ((row.status, row.reason), *((rule.status, rule.reason) for rule in row.values)):
+        if status in DROPS | {"approximate"} and not reason:
+            raise wrong(f"{status} without a reason", "say why")
+    if row.versions and not RANGE.match(row.versions):
+        raise wrong(f"versions {row.versions!r}", "a range such as 0.3-0.6, 0.7-, or the words recipe, fork")
 
 
 def check_rows(rows: list[Row], contract: FlagContract) -> Tables:
