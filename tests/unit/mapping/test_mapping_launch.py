@@ -12,8 +12,8 @@ from mapping_launches import ACTOR, BASE, ROLLOUT, Make, flag_values, make_launc
 from migrate_tools.mapping.effective import argv_of
 from migrate_tools.mapping.gpus import default_tensor, split_async
 from migrate_tools.mapping.models import find_architecture, find_script, model_args, read_config
-from migrate_tools.mapping.translate import check_balance
-from migrate_tools.model import DataFile, DataSpec, RewardSpec, SourceCount
+from migrate_tools.mapping.translate import check_balance, translate
+from migrate_tools.model import DataFile, DataSpec, Recipe, RewardSpec, SourceCount, Translation
 from migrate_tools.relax.contract import FlagContract
 
 KL = {ACTOR + "use_kl_loss": True}
@@ -307,17 +307,24 @@ def test_r22_keys_of_other_versions(make: Make) -> None:
     assert item.verdict_cap == "partial"
 
 
-def test_a_removed_default_is_honoured(make: Make) -> None:
-    launch = make_launch({**BASE, "data.baz": None})
-    removed = launch.settings[-1].model_copy(update={"prefix": "~"})
-    from migrate_tools.mapping.translate import translate
-    from migrate_tools.model import Recipe
-    from migrate_tools.relax.contract import load_contract
-
-    launch = launch.model_copy(update={"settings": (*launch.settings[:-1], removed)})
+def removing(contract: FlagContract, *keys: str) -> Translation:
+    """BASE with these keys taken out of verl's configuration by `~`."""
+    launch = make_launch({**BASE, **dict.fromkeys(keys)}, drop=keys)
+    settings = tuple(item.model_copy(update={"prefix": "~"}) if item.key in keys else item for item in launch.settings)
+    config = {key: value for key, value in launch.config.items() if key not in keys}
+    launch = launch.model_copy(update={"settings": settings, "config": config})
     recipe = Recipe(name="r", root="/n", project_root="/n", sha256="0", launches=(launch,))
-    item = translate(recipe, launch, algo="a", contract=load_contract())
-    assert outcome(item, "data.baz")[0] == "no_effect"
+    return translate(recipe, launch, algo="a", contract=contract)
+
+
+def test_a_removed_key_makes_no_flag(contract: FlagContract) -> None:
+    item = removing(contract, "data.shuffle", "data.baz", "trainer.balance_batch", "trainer.device")
+    assert outcome(item, "data.baz") == ("no_effect", "none")
+    assert outcome(item, "trainer.device") == ("no_effect", "none")
+    assert outcome(item, "data.shuffle") == ("approximate", "training")
+    assert not {"--rollout-shuffle", "--rollout-seed", "--balance-data"} & set(flag_values(item))
+    kept = removing(contract, "data.baz")
+    assert {"--rollout-shuffle", "--rollout-seed", "--balance-data"} <= set(flag_values(kept))
 
 
 def test_settings_that_do_not_balance_raise(make: Make) -> None:

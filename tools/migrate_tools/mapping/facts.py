@@ -35,6 +35,8 @@ class Facts:
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.settings: dict[str, Setting] = {item.key: item for item in launch.settings if item.prefix != "~"}
+        self.removed = frozenset(item.key for item in launch.settings if item.prefix == "~")
+        """Keys that the recipe takes out of verl's configuration: verl has no value for them."""
         self.version = parse_version(launch.verl.version)
 
     def has(self, key: str) -> bool:
@@ -108,10 +110,10 @@ class Facts:
             ) from None
 
     def flag(self, *keys: str, default: bool = False) -> bool:
-        """The value as true or false; the words of Hydra and of Python both count."""
+        """The value as true or false; the words of Hydra and of Python both count. A removed key is false."""
         value = self.get(*keys)
         if value is None:
-            return default
+            return default and not self.removed.intersection(keys)
         if isinstance(value, str):
             return value.strip().lower() in ("true", "1", "yes", "on")
         return bool(value)

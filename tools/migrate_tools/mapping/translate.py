@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from migrate_tools.errors import RefusedInput
 from migrate_tools.mapping.algorithm import choose_estimator
@@ -154,7 +155,7 @@ def _settle(draft: Draft, tables: Tables, setting: Setting) -> Translated:
     name = row.id if row else ""
     base = {"key": setting.key, "value": setting.value, "source": setting.source, "row": name}
     if setting.prefix == "~":
-        return Translated(**base, status="no_effect", reason="removed from verl's configuration by ~")
+        return _settle_removed(base, row)
     outcome = draft.outcomes.get(setting.key)
     if outcome is not None:
         return Translated(**base, status=outcome.status, relax=outcome.relax, reason=outcome.reason, risk=outcome.risk)
@@ -164,6 +165,17 @@ def _settle(draft: Draft, tables: Tables, setting: Setting) -> Translated:
         )
     status, reason, risk = row.judge(setting.value)
     return Translated(**base, status=status, relax=_made(draft, row), reason=reason, risk=risk)
+
+
+def _settle_removed(base: dict[str, Any], row: Row | None) -> Translated:
+    """A key taken out by `~`: nothing is made from it, and verl may stop where it reads it."""
+    if row is None or not row.relax:
+        return Translated(**base, status="no_effect", reason="removed from verl's configuration by ~")
+    flags = ", ".join(row.relax)
+    reason = (
+        f"removed from verl's configuration by ~, so that {flags} is not made from it; verl itself may need the key"
+    )
+    return Translated(**base, status="approximate", reason=reason, risk="training")
 
 
 _ORDER: tuple[Status, ...] = ("exact", "automatic", "no_effect", "approximate", "unsupported")
