@@ -79,7 +79,13 @@ Launches = Annotated[list[str] | None, typer.Option("--launch", help="Only this 
 VerlRoot = Annotated[Path | None, typer.Option(help="A verl checkout to read the recipe against.")]
 VerlVersion = Annotated[str | None, typer.Option(help="A verl release, fetched as a wheel when needed.")]
 Sandbox = Annotated[SandboxKind, typer.Option("--sandbox", help="Where code of the recipe runs.")]
-Contract = Annotated[RelaxVersion, typer.Option("--relax-version", help="Flag contract of Relax.")]
+RelaxName = Annotated[
+    RelaxVersion | None,
+    typer.Option("--relax-version", help="Built-in flag contract; default: the checkout's, else latest."),
+]
+ContractFile = Annotated[
+    Path | None, typer.Option("--contract", help="Flag contract saved by `migrate-agent contract`.", show_default=False)
+]
 Policy = Annotated[BatchPolicy, typer.Option("--batch-policy", help="How batch sizes are carried over.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 
@@ -112,7 +118,8 @@ def run(
     as_json: Json = False,
     resume: Annotated[str | None, typer.Option(metavar="RUN_ID", help="Go on with a run that was cut off.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that a person edited.")] = False,
-    relax_version: Contract = RelaxVersion.latest,
+    relax_version: RelaxName = None,
+    contract_file: ContractFile = None,
     parity_cases: Annotated[int | None, typer.Option(min=1, help="Cases of the parity check, at most.")] = None,
     parity_seconds: Annotated[float | None, typer.Option(min=1, help="Seconds for the old reward, at most.")] = None,
 ) -> int:
@@ -131,7 +138,8 @@ def run(
         batch_policy=batch_policy.value,
         sandbox=sandbox.value,
         smoke=smoke.value,
-        relax_version=relax_version.value,
+        relax_version=relax_version.value if relax_version else None,
+        contract=contract_file,
         parity_cases=parity_cases,
         parity_seconds=parity_seconds,
     )
@@ -146,7 +154,8 @@ def inspect(
     verl_version: VerlVersion = None,
     batch_policy: Policy = BatchPolicy.on_policy,
     sandbox: Sandbox = SandboxKind.auto,
-    relax_version: Contract = RelaxVersion.latest,
+    relax_version: RelaxName = None,
+    contract_file: ContractFile = None,
     as_json: Json = False,
 ) -> int:
     """Show what is in a recipe and what would happen to it; writes nothing."""
@@ -160,7 +169,8 @@ def inspect(
         verl_version=verl_version,
         batch_policy=batch_policy.value,
         sandbox=sandbox.value,
-        relax_version=relax_version.value,
+        relax_version=relax_version.value if relax_version else None,
+        contract=contract_file,
     )
     return command.inspect(options, as_json=as_json)
 
@@ -169,13 +179,17 @@ def inspect(
 def verify(
     example_dir: ExampleDir,
     sandbox: Sandbox = SandboxKind.auto,
-    relax_version: Contract = RelaxVersion.latest,
+    relax_version: RelaxName = None,
+    contract_file: ContractFile = None,
     as_json: Json = False,
 ) -> int:
     """Climb the ladder of checks again on an example that is already there."""
     from migrate_agent.commands import verify as command
 
-    return command.verify(example_dir, sandbox=sandbox.value, relax_version=relax_version.value, as_json=as_json)
+    version = relax_version.value if relax_version else None
+    return command.verify(
+        example_dir, sandbox=sandbox.value, relax_version=version, contract=contract_file, as_json=as_json
+    )
 
 
 @app.command("convert-data")
@@ -199,24 +213,31 @@ def convert_data(
 def smoke(
     example_dir: ExampleDir,
     sandbox: Sandbox = SandboxKind.auto,
-    relax_version: Contract = RelaxVersion.latest,
+    relax_version: RelaxName = None,
+    contract_file: ContractFile = None,
     as_json: Json = False,
 ) -> int:
     """Rehearse the launch of an example, then one GPU step where there is a GPU."""
     from migrate_agent.commands import verify as command
 
-    return command.smoke(example_dir, sandbox=sandbox.value, relax_version=relax_version.value, as_json=as_json)
+    version = relax_version.value if relax_version else None
+    return command.smoke(
+        example_dir, sandbox=sandbox.value, relax_version=version, contract=contract_file, as_json=as_json
+    )
 
 
 @app.command()
 def contract(
     relax_root: Annotated[Path, typer.Argument(help="A Relax checkout.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(help="JSON file to save the contract in, for --contract.", show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> int:
-    """Read the flags of a Relax checkout and compare them with the built-in contract."""
+    """Read flags, hooks, model scripts and Sample fields of a Relax checkout; compare with the built-in contract."""
     from migrate_agent.commands import contract as command
 
-    return command.contract(relax_root, as_json=as_json)
+    return command.contract(relax_root, out=out, as_json=as_json)
 
 
 @app.command()

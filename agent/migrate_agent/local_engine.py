@@ -118,7 +118,7 @@ class LocalEngine:
             translations,
             rewards,
             algo=request.algo,
-            relax_version=self._contract(request).version,
+            relax_version=self._contract(request).title,
             mode_default=request.mode_default,
         )
 
@@ -155,7 +155,7 @@ class LocalEngine:
         return frozenset(self._contract(request).names)
 
     def contract_name(self, request: RunRequest) -> str:
-        return self._contract(request).version
+        return self._contract(request).title
 
     def redact(self, text: str) -> str:
         from migrate_tools.verl.secrets import redact

@@ -33,7 +33,8 @@ class RunRequest(Frozen):
     batch_policy: Literal["on-policy", "faithful"] = "on-policy"
     sandbox: Literal["auto", "docker", "bubblewrap"] = "auto"
     smoke: Literal["auto", "off", "required"] = "auto"
-    relax_version: Literal["latest", "studio", "infra"] = "latest"
+    relax_version: str = "latest"
+    """A Relax version, or the path of a contract that was read from a checkout (see relax_contract.choose)."""
     parity_cases: int | None = None
     parity_seconds: float | None = None
 

@@ -26,10 +26,15 @@ from migrate_agent.request import RunRequest, run_id
 Model = TypeVar("Model", bound=Frozen)
 
 
+def home() -> Path:
+    """Folder of what is kept between commands: $MIGRATE_AGENT_HOME, by default ~/.local/state/migrate-agent."""
+    given = os.environ.get("MIGRATE_AGENT_HOME")
+    return Path(given).absolute() if given else Path.home() / ".local" / "state" / "migrate-agent"
+
+
 def runs_home() -> Path:
-    """Folder of all runs: $MIGRATE_AGENT_HOME/runs, by default ~/.local/state/migrate-agent/runs."""
-    home = os.environ.get("MIGRATE_AGENT_HOME")
-    return (Path(home) if home else Path.home() / ".local" / "state" / "migrate-agent") / "runs"
+    """Folder of all runs, below `home()`."""
+    return home() / "runs"
 
 
 @dataclass(frozen=True)

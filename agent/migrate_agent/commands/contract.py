@@ -1,81 +1,78 @@
-"""`migrate-agent contract`: flags and hooks of a Relax checkout, read from its syntax trees, never imported."""
+"""`migrate-agent contract`: what a Relax checkout has, read from its syntax trees, never imported."""
 
 from __future__ import annotations
 
-import ast
 import json
-from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from migrate_tools.errors import RefusedInput
-from migrate_tools.model import SourceRef
+from migrate_tools.errors import UsageError
+
+from migrate_agent.runs import write_bytes
+
+if TYPE_CHECKING:
+    from migrate_tools.relax.checkout import Checkout
 
 SHOWN = 20
 
 
-def contract(relax_root: Path, *, as_json: bool) -> int:
-    """Prints what the checkout has and how it differs from the built-in contract.
+def contract(relax_root: Path, *, out: Path | None, as_json: bool) -> int:
+    """Prints what the checkout has and how it differs from the built-in contract; saves it in `out`.
 
     Raises:
         RefusedInput: the folder is no Relax checkout.
+        UsageError: `out` cannot be written.
     """
-    from migrate_tools.relax.contract import load_contract
+    from migrate_tools.relax.checkout import read_checkout
 
-    flags = read_flags(relax_root)
-    built_in = {name: info for name, info in load_contract("latest").flags.items() if info.family == "relax"}
-    document: dict[str, Any] = {
-        "relax_root": str(relax_root),
-        "flags": {name: f"{source.file}:{source.line}" for name, source in sorted(flags.items())},
-        "hooks": sorted(name for name in flags if name.endswith("-path")),
-        "only_in_checkout": sorted(set(flags) - set(built_in)),
-        "only_in_built_in": sorted(set(built_in) - set(flags)),
-    }
-    print(json.dumps(document, indent=1) if as_json else _page(document))
+    if out is not None and out.suffix != ".json":
+        raise UsageError(f"--out {out} does not end in .json", "contracts are JSON files")
+    checkout = read_checkout(relax_root)
+    if out is not None:
+        try:
+            write_bytes(out, checkout.saved().encode())
+        except OSError as error:
+            raise UsageError(f"{out} cannot be written: {error.strerror}", "choose another --out") from error
+    print(json.dumps(_document(checkout), indent=1) if as_json else "\n".join(_page(checkout, out)))
     return 0
 
 
-def read_flags(relax_root: Path) -> dict[str, SourceRef]:
-    """Every flag that a file below relax/ adds to a parser by a literal name.
-
-    Raises:
-        RefusedInput: there is no folder relax/, or no such file adds a flag.
-    """
-    package = relax_root / "relax"
-    if not package.is_dir():
-        raise RefusedInput(
-            f"{relax_root} is not a Relax checkout: it has no folder relax/", "give the root of a checkout"
-        )
-    flags: dict[str, SourceRef] = {}
-    for path in sorted(package.rglob("*.py")):
-        for name, line in _added(path):
-            flags.setdefault(name, SourceRef(file=path.relative_to(relax_root).as_posix(), line=line))
-    if not flags:
-        raise RefusedInput(f"no flag is added below {package}", "give the root of a Relax checkout")
-    return flags
+def _document(checkout: Checkout) -> dict[str, Any]:
+    return {
+        **json.loads(checkout.saved()),
+        "only_in_checkout": list(checkout.only_here),
+        "only_in_built_in": list(checkout.only_built_in),
+        "differences": [asdict(item) for item in checkout.differences],
+        "unparsed": list(checkout.unparsed),
+    }
 
 
-def _added(path: Path) -> Iterator[tuple[str, int]]:
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError, OSError):
-        return
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or getattr(node.func, "attr", "") != "add_argument":
-            continue
-        for argument in node.args:
-            if isinstance(argument, ast.Constant) and str(argument.value).startswith("--"):
-                yield str(argument.value), node.lineno
-                break
+def _page(checkout: Checkout, out: Path | None) -> list[str]:
+    commit = f" at {checkout.commit[:12]}" if checkout.commit else ""
+    lines = [
+        f"{checkout.name}{commit}: {len(checkout.flags)} flags, {len(checkout.hooks)} hooks, "
+        f"{len(checkout.model_scripts)} model scripts, {len(checkout.sample_fields)} members of Sample; "
+        f"nearest to the built-in contract {checkout.base}",
+        _names("not in the built-in contract", checkout.only_here),
+        _names("in the built-in contract, not added here", checkout.only_built_in),
+        _names("hooks", sorted(checkout.hooks)),
+        _names("model scripts", checkout.model_scripts),
+    ]
+    lines.append(f"{len(checkout.differences)} fields differ from the built-in contract")
+    lines += [
+        f"  {item.flag} {item.field}: {item.built_in!r} built in, {item.checkout!r} here"
+        for item in checkout.differences[:SHOWN]
+    ]
+    if len(checkout.differences) > SHOWN:
+        lines.append(f"  and {len(checkout.differences) - SHOWN} more (--json)")
+    lines += [f"not read: {item.file}:{item.line}: {item.why}" for item in checkout.unread]
+    lines += [f"not read: {path} is not Python that can be parsed here" for path in checkout.unparsed]
+    if out is not None:
+        lines.append(f"saved in {out}; use it with --contract {out}")
+    return lines
 
 
-def _page(document: dict[str, Any]) -> str:
-    lines = [f"{document['relax_root']}: {len(document['flags'])} flags, {len(document['hooks'])} hooks"]
-    for key, title in (
-        ("only_in_checkout", "not in the built-in contract"),
-        ("only_in_built_in", "in the built-in contract, not added here by a literal name"),
-    ):
-        names = document[key]
-        rest = f" and {len(names) - SHOWN} more (--json)" if len(names) > SHOWN else ""
-        lines.append(f"{len(names)} {title}: {', '.join(names[:SHOWN]) or 'none'}{rest}")
-    return "\n".join(lines)
+def _names(title: str, names: tuple[str, ...] | list[str]) -> str:
+    rest = f" and {len(names) - SHOWN} more (--json)" if len(names) > SHOWN else ""
+    return f"{len(names)} {title}: {', '.join(names[:SHOWN]) or 'none'}{rest}"

@@ -17,6 +17,7 @@ from migrate_agent.engine import Engine, Progress
 from migrate_agent.evidence import parity_files
 from migrate_agent.graph import run_graph
 from migrate_agent.nodes import Context
+from migrate_agent.relax_contract import choose
 from migrate_agent.request import RunRequest, algo_name, checked_algo_name
 from migrate_agent.runs import RunFolder, new_run, open_run, write_bytes
 from migrate_agent.state import RunState
@@ -38,7 +39,8 @@ class Options:
     batch_policy: Literal["on-policy", "faithful"] = "on-policy"
     sandbox: Literal["auto", "docker", "bubblewrap"] = "auto"
     smoke: Literal["auto", "off", "required"] = "auto"
-    relax_version: Literal["latest", "studio", "infra"] = "latest"
+    relax_version: Literal["latest", "studio", "infra"] | None = None
+    contract: Path | None = None
     parity_cases: int | None = None
     parity_seconds: float | None = None
 
@@ -59,6 +61,8 @@ def run(options: Options, *, resume: str | None, dry_run: bool, force: bool, as_
         request = folder.request()
     with progress() as say, folder.locked():
         engine = LocalEngine(say, request.sandbox)
+        if request.relax_version.endswith(".json"):
+            say(f"flag contract: {engine.contract_name(request)}")
         if request.smoke == "required" and (obstacle := engine.smoke_obstacle()):
             raise MachineError(f"--smoke required, but {obstacle}", "run it where there is one, or use --smoke auto")
         state = execute(folder, request, engine, say, resume=resume is not None)
@@ -109,7 +113,7 @@ def make_request(options: Options) -> RunRequest:
         batch_policy=options.batch_policy,
         sandbox=options.sandbox,
         smoke=options.smoke,
-        relax_version=options.relax_version,
+        relax_version=choose(options.relax_version, options.contract, options.relax_root),
         parity_cases=options.parity_cases,
         parity_seconds=options.parity_seconds,
     )

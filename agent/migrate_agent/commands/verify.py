@@ -18,6 +18,7 @@ from migrate_agent.console import progress, table
 from migrate_agent.engine import Draft
 from migrate_agent.nodes.plan import movable
 from migrate_agent.nodes.test import stage_example
+from migrate_agent.relax_contract import choose
 from migrate_agent.request import RunRequest, checked_algo_name
 from migrate_agent.verdict import EXIT_CODES, checks_verdict, launch_verdict, worst
 
@@ -35,16 +36,26 @@ class Found:
     document: Mapping[str, Any]
     edited: tuple[str, ...]
     """Files that are no longer what was written."""
+    root: Path
+    """The Relax root that the example lies below."""
 
 
-def verify(example_dir: Path, *, sandbox: SandboxKind, relax_version: str, as_json: bool) -> int:
+def verify(
+    example_dir: Path, *, sandbox: SandboxKind, relax_version: str | None, contract: Path | None, as_json: bool
+) -> int:
     """Every rung that can be climbed here; returns the exit code of the verdict."""
-    return _climb(example_dir, None, sandbox=sandbox, relax_version=relax_version, as_json=as_json)
+    found = find_example(example_dir)
+    relax = _relax(found, relax_version, contract)
+    return _climb(found, None, sandbox=sandbox, relax_version=relax, as_json=as_json)
 
 
-def smoke(example_dir: Path, *, sandbox: SandboxKind, relax_version: str, as_json: bool) -> int:
+def smoke(
+    example_dir: Path, *, sandbox: SandboxKind, relax_version: str | None, contract: Path | None, as_json: bool
+) -> int:
     """The rehearsal of the launch and the GPU step."""
-    return _climb(example_dir, SMOKE_RUNGS, sandbox=sandbox, relax_version=relax_version, as_json=as_json)
+    found = find_example(example_dir)
+    relax = _relax(found, relax_version, contract)
+    return _climb(found, SMOKE_RUNGS, sandbox=sandbox, relax_version=relax, as_json=as_json)
 
 
 def find_example(folder: Path) -> Found:
@@ -63,15 +74,23 @@ def find_example(folder: Path) -> Found:
     edited = tuple(
         item.path for item in files if known and hashlib.sha256(item.text.encode()).hexdigest() != known.get(item.path)
     )
-    return Found(Example(algo=algo, files=files), document, edited)
+    return Found(Example(algo=algo, files=files), document, edited, root)
+
+
+def _relax(found: Found, relax_version: str | None, contract: Path | None) -> str:
+    """The flag contract: the user's choice, else the checkout's that the example lies in, else the recorded one."""
+    root = found.root if (found.root / "relax").is_dir() else None
+    recorded = str(found.document.get("options", {}).get("relax_version", "latest"))
+    if relax_version is None and contract is None and root is None and not recorded.endswith(".json"):
+        return recorded
+    return choose(relax_version, contract, root)
 
 
 def _climb(
-    example_dir: Path, only: frozenset[int] | None, *, sandbox: SandboxKind, relax_version: str, as_json: bool
+    found: Found, only: frozenset[int] | None, *, sandbox: SandboxKind, relax_version: str, as_json: bool
 ) -> int:
     from migrate_agent.local_engine import LocalEngine
 
-    found = find_example(example_dir)
     algo = found.example.algo
     with progress() as say, tempfile.TemporaryDirectory(prefix="migrate-agent-", ignore_cleanup_errors=True) as place:
         engine = LocalEngine(say, sandbox)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from migrate_tools.model import CheckResult, CheckStatus, Example, Launch, Mode, Recipe, Translation
 from migrate_tools.packages import install_command, missing_packages
-from migrate_tools.relax.flag_model import Version
 from migrate_tools.sandbox import Sandbox
 
 if TYPE_CHECKING:
@@ -38,7 +37,8 @@ class CheckContext:
     """Folder for the checks' own files."""
     cases: Mapping[str, FrozenCases] | None = None
     """Launch name -> frozen oracle of the parity check."""
-    relax_version: Version = "latest"
+    relax_version: str = "latest"
+    """A Relax version, or the file of a contract that was read from a checkout."""
     _made: dict[tuple[str, ...], Any] = field(default_factory=dict, repr=False, compare=False)
 
     def launch(self, translation: Translation) -> Launch:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from migrate_tools.checks.base import MODES, CheckContext, finding
+from migrate_tools.checks.imports import HOOK_DESTS
 from migrate_tools.model import CheckResult, ExampleFile, Translation
-from migrate_tools.relax.contract import VERSIONS, load_contract, missing_in
+from migrate_tools.relax.contract import VERSIONS, FlagContract, load_contract, missing_in
 from migrate_tools.relax.flag_rules import check_rules
 
 HYDRA = re.compile(r"(?<![\w./${-])[+~]{0,2}[a-z_][a-z_0-9]*(?:\.[a-z_0-9]+)+=")
@@ -37,8 +38,12 @@ class ContractCheck:
                 found.problems += problems
                 warnings += remarks
                 used |= names
+            contract = load_contract(context.relax_version)
+            found.problems += foreign_fields(context.example.files, contract.sample_fields)
+            found.problems += missing_scripts(context.translations, contract.model_scripts)
+            warnings += unloaded_hooks(used, contract)
             found.evidence |= {
-                "relax": context.relax_version,
+                "relax": contract.title,
                 "argv": {launch: "recorded" if yes else "from the tables" for launch, yes in recorded.items()},
                 "flags": len(used),
                 "warnings": warnings,
@@ -48,7 +53,7 @@ class ContractCheck:
                     if version != context.relax_version and (lacking := list(missing_in(sorted(used), version)))
                 },
             }
-            found.summary = f"{len(used)} flags, all known to Relax {context.relax_version}; no rule is broken"
+            found.summary = f"{len(used)} flags, all known to Relax {contract.title}; no rule is broken"
         return (found.result(),)
 
 
@@ -104,6 +109,51 @@ def verl_imports(item: ExampleFile) -> list[str]:
             for name in names
             if name.partition(".")[0] == "verl"
         ]
+    return lines
+
+
+def foreign_fields(files: Iterable[ExampleFile], known: Collection[str]) -> list[str]:
+    """Uses of a field that this Relax's Sample does not have: `sample.X` in the example's Python files.
+
+    Fields that the file itself assigns count as known; nothing is said when the fields of Sample are not known.
+    """
+    if not known:
+        return []
+    found: list[str] = []
+    for item in files:
+        if not item.path.endswith(".py") or not item.path.startswith("examples/"):
+            continue
+        try:
+            nodes = [node for node in ast.walk(ast.parse(item.text)) if isinstance(node, ast.Attribute)]
+        except SyntaxError:
+            continue  # rung 0 says so
+        ours = [node for node in nodes if isinstance(node.value, ast.Name) and node.value.id == "sample"]
+        own = {node.attr for node in ours if isinstance(node.ctx, ast.Store)}
+        missing = {node.attr: node.lineno for node in reversed(ours) if node.attr not in known and node.attr not in own}
+        found += [f"{item.path}:{line}: Sample has no {name} in this Relax" for name, line in missing.items()]
+    return found
+
+
+def missing_scripts(translations: Iterable[Translation], known: Collection[str] | None) -> list[str]:
+    """Model scripts that a run script sources and this checkout does not have."""
+    if known is None:
+        return []
+    names = sorted({item.model_script for item in translations if item.model_script} - set(known))
+    return [f"scripts/models/{name}.sh is not in this Relax checkout" for name in names]
+
+
+def unloaded_hooks(flags: Iterable[str], contract: FlagContract) -> list[str]:
+    """Flags in use that could not be confirmed in the checkout, or name a function that nothing there loads."""
+    names = sorted(set(flags))
+    lines = [
+        f"{name} could not be confirmed: some flags of the checkout are computed"
+        for name in names
+        if name in contract.unconfirmed
+    ]
+    for name in names:
+        info = contract.find(name)
+        if contract.hooks and info is not None and info.dest in HOOK_DESTS and info.dest not in contract.hooks:
+            lines.append(f"{name} exists, but no call in the checkout was found that loads its function")
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,11 @@ from migrate_tools.model import Example, Mode, Translation
 from migrate_tools.rehearsal.converted import Converted
 from migrate_tools.rehearsal.stage import build_commands, build_tree, fresh
 from migrate_tools.rehearsal.words import complaint
-from migrate_tools.relax.flag_model import Version
 from migrate_tools.relax.run_script import script_name
 from migrate_tools.sandbox import Job, Limits, Mount, Sandbox, python_env, python_mounts
 
 REPORT = "report.json"
+CONTRACT = "contract.json"
 SECONDS = 300.0
 ANY_MODEL = "qwen3-8B"
 """Model script for examples that leave the choice to the user (MODEL_CONFIG)."""
@@ -64,13 +65,14 @@ def rehearse(
     *,
     sandbox: Sandbox,
     place: Path,
-    version: Version = "latest",
+    version: str = "latest",
     tape: Mapping[str, Any] | None = None,
 ) -> RehearsalRun:
     """Run `bash run_<algo>.sh <mode>` on converted rows.
 
     Args:
         place: folder for this run; emptied first. The report stays in it.
+        version: Relax version, or the file of a saved contract.
         tape: settings of the taped HTTP answers, when the reward asks a server.
     """
     fresh(place)
@@ -78,6 +80,9 @@ def rehearse(
     build_commands(place / "bin")
     (place / "save").mkdir()
     (place / "models" / (translation.model_dir_name or "model")).mkdir(parents=True)
+    if version.endswith(".json"):
+        shutil.copyfile(version, place / CONTRACT)
+        version = f"/work/{CONTRACT}"
     script = script_path(example, translation)
     per_node = translation.gpus.per_node if translation.gpus else 8
     outcome = sandbox.run(

@@ -13,16 +13,19 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from migrate_tools.errors import UsageError
 from migrate_tools.relax.flag_model import SWITCHES, VERSIONS, FlagInfo, Parsed, Problem, Severity, Version
 from migrate_tools.relax.strict_parse import StrictParser
 
 __all__ = [
     "VERSIONS",
+    "SAVED_KIND",
+    "SAVED_SCHEMA",
     "FlagContract",
     "FlagInfo",
     "Parsed",
@@ -35,13 +38,16 @@ __all__ = [
 
 _DATA = Path(__file__).with_name("flags.json")
 _NO = "--no-"
+SAVED_KIND = "relax-contract"
+SAVED_SCHEMA = 1
 
 
 @dataclass(frozen=True)
 class FlagContract:
-    """Every flag of one Relax version."""
+    """Every flag of one Relax version, or of one checkout."""
 
     version: Version
+    """The Relax version; for a checkout the nearest one, whose rules between flags hold."""
     flags: Mapping[str, FlagInfo]
     """Main name -> flag. Spellings that are only accepted besides it: see `find`."""
     source: Mapping[str, Any]
@@ -50,6 +56,16 @@ class FlagContract:
     """Flags that only other versions have -> those versions, as text."""
     names: Mapping[str, tuple[FlagInfo, bool]] = field(default_factory=dict)
     """Every accepted spelling -> (flag, negated)."""
+    title: str = ""
+    """Name for reports: the version, or the checkout and its commit."""
+    hooks: frozenset[str] = frozenset()
+    """Arguments that name a function which this checkout loads; empty when that is not known."""
+    model_scripts: frozenset[str] | None = None
+    """Names of scripts/models/*.sh; None when that is not known."""
+    sample_fields: frozenset[str] = frozenset()
+    """Fields and methods of Sample; empty when that is not known."""
+    unconfirmed: frozenset[str] = frozenset()
+    """Flags kept from the nearest version because some of the checkout's flags could not be read."""
 
     def find(self, name: str) -> FlagInfo | None:
         """The flag that a spelling stands for, aliases and `--no-X` included."""
@@ -76,12 +92,18 @@ class FlagContract:
 
 
 @cache
-def load_contract(version: Version = "latest") -> FlagContract:
-    """The contract of one Relax version, from the package's own data.
+def load_contract(version: str = "latest") -> FlagContract:
+    """The contract of one Relax version, from the package's own data, or one that was read from a checkout.
+
+    Args:
+        version: "latest", "studio", "infra", or the path of a file that `migrate-agent contract` saved.
 
     Raises:
         ValueError: no such version.
+        UsageError: the file is not a saved contract.
     """
+    if version.endswith(".json"):
+        return _saved_contract(Path(version))
     if version not in VERSIONS:
         raise ValueError(f"no Relax version {version!r}; known: {', '.join(VERSIONS)}")
     header, entries = _data()
@@ -99,10 +121,55 @@ def load_contract(version: Version = "latest") -> FlagContract:
     names = _spellings(flags)
     elsewhere = {name: where for name, where in elsewhere.items() if name not in names}
     source = {**header["versions"][version], "megatron": header["megatron"], "sglang_router": header["sglang_router"]}
-    return FlagContract(version, flags, source, elsewhere, names)
+    return FlagContract(version, flags, source, elsewhere, names, title=version)
 
 
-def missing_in(names: Sequence[str], version: Version) -> tuple[str, ...]:
+def _saved_contract(path: Path) -> FlagContract:
+    """Flags of a checkout over those that its nearest version takes from Megatron and SGLang."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["kind"] != SAVED_KIND or document["schema"] != SAVED_SCHEMA:
+            raise ValueError(f"kind {document['kind']!r}, schema {document['schema']!r}")
+        base = load_contract(document["base"])
+        flags = {name: info for name, info in base.flags.items() if info.family != "relax"}
+        for entry in document["flags"]:
+            flags[entry["flag"]] = _read_flag(entry, base)
+        kept = {name: info for name, info in base.flags.items() if name not in flags and document["unread"]}
+        flags |= kept
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{path} is not a saved Relax contract ({error})",
+            "make one with migrate-agent contract RELAX_ROOT --out FILE",
+        ) from error
+    names = _spellings(flags)
+    elsewhere = {name: f"the built-in contract {base.version}" for name in base.flags if name not in names}
+    commit = str(document["commit"] or "no commit")
+    return FlagContract(
+        base.version,
+        flags,
+        {"checkout": document["name"], "commit": document["commit"], "base": base.version},
+        elsewhere,
+        names,
+        title=f"checkout {document['name']} {commit[:12]}",
+        hooks=frozenset(document["hooks"]),
+        model_scripts=frozenset(document["model_scripts"]) if document["model_scripts"] else None,
+        sample_fields=frozenset(document["sample_fields"]),
+        unconfirmed=frozenset(kept),
+    )
+
+
+def _read_flag(entry: Mapping[str, Any], base: FlagContract) -> FlagInfo:
+    """A flag as the checkout adds it; what only a running program knows is taken from the nearest version."""
+    info, known = _flag(entry, base.version, ""), base.flags.get(entry["flag"])
+    if known is None:
+        return info
+    if known.family != "relax":
+        return replace(known, default=entry["default"]) if "default" in entry else known
+    taken = {name: getattr(known, name) for name in entry.get("computed", ())}
+    return replace(info, **taken, group=known.group, meaning=known.meaning, note=known.note)
+
+
+def missing_in(names: Sequence[str], version: str) -> tuple[str, ...]:
     """Those of the flag `names` that `version` lacks, in the given order."""
     contract = load_contract(version)
     return tuple(name for name in names if contract.find(name) is None)
@@ -114,7 +181,7 @@ def _data() -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return content["header"], content["flags"]
 
 
-def _flag(entry: Mapping[str, Any], version: Version, sglang: str) -> FlagInfo:
+def _flag(entry: Mapping[str, Any], version: str, sglang: str) -> FlagInfo:
     name = entry["flag"]
     action = entry.get("action", "")
     keys = (version, sglang)

@@ -23,7 +23,7 @@ from migrate_tools.rehearsal.runtime.hooks import LAG_LIMIT, Loop, RewardHook, d
 from migrate_tools.rehearsal.runtime.rollout import Rollout, take_prompts
 from migrate_tools.rehearsal.runtime.sample import Sample
 from migrate_tools.rehearsal.runtime.taped import install_tape
-from migrate_tools.relax.contract import Parsed, Version, load_contract
+from migrate_tools.relax.contract import Parsed, load_contract
 from migrate_tools.relax.flag_rules import check_config_keys, check_rules
 
 REPORT_VARIABLE = "MIGRATE_REHEARSAL_REPORT"
@@ -102,7 +102,7 @@ def _rehearse(argv: Sequence[str], report: Report) -> None:
 
 
 def _arguments(argv: Sequence[str], report: Report) -> Namespace:
-    version: Version = os.environ.get(VERSION_VARIABLE, "latest")  # type: ignore[assignment]
+    version = os.environ.get(VERSION_VARIABLE, "latest")
     contract = load_contract(version)
     parsed = contract.parse(argv)
     problems = (*parsed.problems, *check_rules(parsed))

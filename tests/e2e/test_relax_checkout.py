@@ -1,0 +1,71 @@
+"""A recipe written into a Relax checkout: its own flags are the contract, its scripts are those that exist."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from pathlib import Path
+
+import pytest
+from e2e_tools import RECIPES, planned
+from migrate_agent.cli import run_cli
+from relax_trees import relax_checkout
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MIGRATE_AGENT_HOME", str(tmp_path / "home"))
+
+
+def said(*arguments: str) -> tuple[int, dict[str, object]]:
+    """Exit code and JSON of one command."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        code = run_cli([*arguments, "--json"])
+    return code, json.loads(out.getvalue())
+
+
+def contract_check(document: dict[str, object]) -> dict[str, object]:
+    (found,) = [item for item in document["checks"] if item["name"] == "contract"]  # type: ignore[attr-defined]
+    return dict(found)
+
+
+def test_the_checkout_decides_which_flags_exist(tmp_path: Path) -> None:
+    recipe = str(RECIPES / "quickstart")
+    root = relax_checkout(tmp_path / "relax", "studio")
+    code, document = said("run", recipe, "--relax-root", str(root), "--parity-cases", "80")
+    assert (code, document["verdict"]) == (0, "rehearsed")
+    assert document["relax"] == {"contract": "checkout relax no commit"}
+    assert (root / "examples" / "quickstart" / "run_quickstart.sh").is_file()
+
+    code, document = said("verify", str(root / "examples" / "quickstart"))
+    assert (code, contract_check(document)["status"]) == (0, "passed")
+
+    relax_checkout(root, "studio", without=["--rollout-shuffle"])
+    code, document = said("verify", str(root / "examples" / "quickstart"))
+    check = contract_check(document)
+    assert (code, check["status"]) == (1, "failed")
+    assert "--rollout-shuffle does not exist in this version" in str(check["summary"])
+
+
+def test_a_model_script_that_the_checkout_lacks_is_named(tmp_path: Path) -> None:
+    scripts = {"scripts__models__other-7B.sh": "MODEL_ARGS=()\n"}
+    root = relax_checkout(tmp_path / "relax", **scripts)
+    code, document = said(
+        "run", str(RECIPES / "quickstart"), "--relax-root", str(root), "--dry-run", "--parity-cases", "80"
+    )
+    assert code == 1
+    assert "scripts/models/qwen3-0.6B.sh is not in this Relax checkout" in str(contract_check(document)["summary"])
+
+
+def test_a_saved_contract_serves_where_the_checkout_is_not(tmp_path: Path) -> None:
+    root = relax_checkout(tmp_path / "relax", "infra")
+    saved = tmp_path / "contract.json"
+    code, document = said("contract", str(root), "--out", str(saved))
+    assert (code, document["base"], document["only_in_checkout"], document["differences"]) == (0, "infra", [], [])
+    flags = planned("quickstart", "", "--contract", str(saved)).flags
+    assert flags == planned("quickstart", "", "--relax-version", "infra").flags
+    assert flags != planned("quickstart").flags
