@@ -87,6 +87,13 @@ ContractFile = Annotated[
     Path | None, typer.Option("--contract", help="Flag contract saved by `migrate-agent contract`.", show_default=False)
 ]
 Policy = Annotated[BatchPolicy, typer.Option("--batch-policy", help="How batch sizes are carried over.")]
+ModelConfig = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME=]FILE",
+        help="config.json of the model (or its folder), when it is not on this machine; repeatable.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 
 
@@ -122,6 +129,7 @@ def run(
     contract_file: ContractFile = None,
     parity_cases: Annotated[int | None, typer.Option(min=1, help="Cases of the parity check, at most.")] = None,
     parity_seconds: Annotated[float | None, typer.Option(min=1, help="Seconds for the old reward, at most.")] = None,
+    model_config: ModelConfig = None,
 ) -> int:
     """Migrate a recipe, check the result, write it and report."""
     from migrate_agent.commands import run as command
@@ -142,6 +150,7 @@ def run(
         contract=contract_file,
         parity_cases=parity_cases,
         parity_seconds=parity_seconds,
+        model_configs=tuple(model_config or ()),
     )
     return command.run(options, resume=resume, dry_run=dry_run, force=force, as_json=as_json)
 
@@ -156,6 +165,7 @@ def inspect(
     sandbox: Sandbox = SandboxKind.auto,
     relax_version: RelaxName = None,
     contract_file: ContractFile = None,
+    model_config: ModelConfig = None,
     as_json: Json = False,
 ) -> int:
     """Show what is in a recipe and what would happen to it; writes nothing."""
@@ -171,6 +181,7 @@ def inspect(
         sandbox=sandbox.value,
         relax_version=relax_version.value if relax_version else None,
         contract=contract_file,
+        model_configs=tuple(model_config or ()),
     )
     return command.inspect(options, as_json=as_json)
 

@@ -74,6 +74,7 @@ class LocalEngine:
             variant=variant,
             batch_policy=request.batch_policy,
             contract=self._contract(request),
+            model_configs=request.model_configs,
         )
 
     def extract(self, recipe: Recipe, launch: Launch) -> dict[str, Any] | None:

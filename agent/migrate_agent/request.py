@@ -6,7 +6,7 @@ import hashlib
 import keyword
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from migrate_tools import __version__
 from migrate_tools.errors import UsageError
@@ -37,6 +37,8 @@ class RunRequest(Frozen):
     """A Relax version, or the path of a contract that was read from a checkout (see relax_contract.choose)."""
     parity_cases: int | None = None
     parity_seconds: float | None = None
+    model_configs: dict[str, dict[str, Any]] = {}
+    """Contents of the config.json given with --model-config, by model name; "" stands for every model."""
 
 
 def algo_name(text: str) -> str:

@@ -43,6 +43,7 @@ class Options:
     contract: Path | None = None
     parity_cases: int | None = None
     parity_seconds: float | None = None
+    model_configs: tuple[str, ...] = ()
 
 
 def run(options: Options, *, resume: str | None, dry_run: bool, force: bool, as_json: bool) -> int:
@@ -116,7 +117,27 @@ def make_request(options: Options) -> RunRequest:
         relax_version=choose(options.relax_version, options.contract, options.relax_root),
         parity_cases=options.parity_cases,
         parity_seconds=options.parity_seconds,
+        model_configs=read_model_configs(options.model_configs),
     )
+
+
+def read_model_configs(options: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """The files of --model-config [NAME=]FILE by model name; without a name a file holds for every model.
+
+    Raises:
+        UsageError: a file cannot be read or is no config.json, or a model is named twice.
+    """
+    from migrate_tools.mapping.hf_config import load_config
+
+    found: dict[str, dict[str, Any]] = {}
+    for text in options:
+        name, separator, file = text.partition("=")
+        if not separator or Path(text).exists():
+            name, file = "", text
+        if name in found:
+            raise UsageError(f"--model-config is given twice for {name or 'every model'}", "give NAME=FILE for each")
+        found[name] = load_config(Path(file))
+    return found
 
 
 def recipe_folder(path: Path | None) -> Path:

@@ -22,9 +22,22 @@ def contract() -> FlagContract:
 def make(contract: FlagContract) -> Make:
     """Translates BASE with changes: `make({"key": value}, policy="faithful", ...)`."""
 
-    def build(changes: Mapping[str, Any] | None = None, *, policy: str = "on-policy", **options: Any) -> Translation:
+    def build(
+        changes: Mapping[str, Any] | None = None,
+        *,
+        policy: str = "on-policy",
+        model_configs: Mapping[str, Mapping[str, Any]] | None = None,
+        **options: Any,
+    ) -> Translation:
         launch = make_launch({**BASE, **(changes or {})}, **options)
         recipe = Recipe(name="r", root="/nowhere", project_root="/nowhere", sha256="0" * 64, launches=(launch,))
-        return translate(recipe, launch, algo="gsm8k", batch_policy=policy, contract=contract)  # type: ignore[arg-type]
+        return translate(
+            recipe,
+            launch,
+            algo="gsm8k",
+            batch_policy=policy,  # type: ignore[arg-type]
+            contract=contract,
+            model_configs=model_configs,
+        )
 
     return build

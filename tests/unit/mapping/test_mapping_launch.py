@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 from mapping_launches import ACTOR, BASE, ROLLOUT, Make, flag_values, make_launch, outcome
+from migrate_tools.mapping.architecture import Architecture
 from migrate_tools.mapping.effective import argv_of
-from migrate_tools.mapping.gpus import default_tensor, split_async
-from migrate_tools.mapping.models import find_architecture, find_script, model_args, read_config
+from migrate_tools.mapping.gpus import split_async
+from migrate_tools.mapping.hf_config import read_config
+from migrate_tools.mapping.model_args import model_args
+from migrate_tools.mapping.models import find_architecture, find_script
+from migrate_tools.mapping.parallel import default_tensor
 from migrate_tools.mapping.translate import check_balance, translate
 from migrate_tools.model import DataFile, DataSpec, Recipe, RewardSpec, SourceCount, Translation
 from migrate_tools.relax.contract import FlagContract
@@ -372,7 +376,8 @@ def test_a_wrong_flag_shows_in_the_effective_table(make: Make, contract: FlagCon
     [("Qwen/Qwen3-8B", "qwen3-8B"), ("Qwen2.5-7B-Instruct", "qwen25-7B"), ("Qwen2.5-3B", ""), ("my-sft", "")],
 )
 def test_model_scripts(name: str, script: str) -> None:
-    assert find_script(name) == script
+    found = find_script(name)
+    assert (found.script if found else "") == script
 
 
 def test_model_args_of_a_known_model(make: Make) -> None:
@@ -419,12 +424,13 @@ def test_config_json_of_a_local_model(tmp_path: Path) -> None:
                 "vocab_size": 100,
                 "head_dim": 32,
                 "rope_theta": 1000000,
+                "rms_norm_eps": 1e-6,
                 "tie_word_embeddings": True,
             }
         )
     )
     found = read_config(tmp_path)
-    assert found is not None
+    assert isinstance(found, Architecture)
     args = model_args(found)
     assert {"--kv-channels 32", "--qk-layernorm", "--rotary-base 1000000"} <= set(args)
     assert "--add-qkv-bias" not in args

@@ -10,32 +10,14 @@ import json
 from dataclasses import dataclass
 
 from migrate_tools.errors import RefusedInput
-from migrate_tools.mapping.draft import Draft, shell
-from migrate_tools.mapping.facts import ACTOR, ROLLOUT, Facts
-from migrate_tools.mapping.models import Architecture
+from migrate_tools.mapping.draft import Draft, Group, shell
+from migrate_tools.mapping.facts import ROLLOUT, Facts
+from migrate_tools.mapping.model_area import ModelChoice
+from migrate_tools.mapping.parallel import Sizes, check_sizes, fsdp_sizes, megatron_sizes
 from migrate_tools.model import BatchPlan, GpuPlan
 
 NODES, PER_NODE = "trainer.nnodes", "trainer.n_gpus_per_node"
-MEGATRON = ACTOR + "megatron."
-ULYSSES = (ACTOR + "ulysses_sequence_parallel_size", ACTOR + "fsdp_config.ulysses_sequence_parallel_size")
-TP_BY_SIZE = ((2.0, 1), (5.0, 2), (10.0, 4), (40.0, 8))
-"""Billions of parameters up to which an FSDP recipe gets this tensor parallel size; 8 above."""
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Parallel sizes of the trainer."""
-
-    tensor: int = 1
-    pipeline: int = 1
-    context: int = 1
-    expert: int = 1
-    expert_tensor: int = 1
-
-    @property
-    def model(self) -> int:
-        """GPUs that one copy of the model takes."""
-        return self.tensor * self.pipeline * self.context
+ENGINE = ROLLOUT + "tensor_model_parallel_size"
 
 
 def total_gpus(facts: Facts) -> tuple[int, int]:
@@ -80,7 +62,7 @@ def split_async(total: int, reference: bool, actor_fwd: bool, per_node: int = 8)
     return {**split, "advantages": 0}
 
 
-def plan_gpus(draft: Draft, batch: BatchPlan, model: Architecture | None, kl: bool) -> GpuPlan:
+def plan_gpus(draft: Draft, batch: BatchPlan, model: ModelChoice | None, kl: bool) -> GpuPlan:
     """Choose sizes and splits, write parallel, resource and mode flags.
 
     Raises:
@@ -92,9 +74,15 @@ def plan_gpus(draft: Draft, batch: BatchPlan, model: Architecture | None, kl: bo
     draft.say((NODES, PER_NODE), "derived", "--resource", f"{nodes} x {per_node} = {total} GPUs")
     actor_fwd = batch.rollout_batch_size * batch.n_samples_per_prompt != batch.global_batch_size
     split = {} if draft.async_refusals else split_async(total, kl, actor_fwd, per_node)
-    sizes = _megatron_sizes(draft, total) if facts.megatron else _fsdp_sizes(draft, total, split, model)
+    prompts = max(1, batch.rollout_batch_size // batch.updates_per_rollout)
+    numbers = model.architecture if model else None
+    if facts.megatron:
+        sizes = megatron_sizes(draft, total, numbers)
+    else:
+        sizes = fsdp_sizes(draft, total, split.get("actor", 0), model, prompts)
+    check_sizes(draft, sizes, total, numbers, prompts)
     engine = _engine(draft, total)
-    split = _check_async(draft, total, sizes, split, 2 + kl + actor_fwd)
+    split = _check_async(draft, total, sizes, split, 2 + kl + actor_fwd, prompts)
     plan = GpuPlan(
         total=total,
         per_node=per_node,
@@ -103,7 +91,7 @@ def plan_gpus(draft: Draft, batch: BatchPlan, model: Architecture | None, kl: bo
         pipeline_parallel=sizes.pipeline,
         context_parallel=sizes.context,
         expert_parallel=sizes.expert,
-        gpus_per_engine=engine,
+        gpus_per_engine=engine.gpus,
         async_split=split,
     )
     draft.gpus = plan
@@ -115,128 +103,102 @@ def plan_gpus(draft: Draft, batch: BatchPlan, model: Architecture | None, kl: bo
     return plan
 
 
-def _megatron_sizes(draft: Draft, total: int) -> Sizes:
+@dataclass(frozen=True)
+class Engine:
+    """An inference engine: its GPUs, and how they are split."""
+
+    gpus: int
+    data: int = 1
+    pipeline: int = 1
+    expert: int = 1
+
+
+def _engine(draft: Draft, total: int) -> Engine:
+    """verl gives an engine tensor x data x pipeline parallel GPUs; SGLang splits the same number."""
     facts = draft.facts
-    names = {
-        "tensor": "tensor_model_parallel_size",
-        "pipeline": "pipeline_model_parallel_size",
-        "context": "context_parallel_size",
-        "expert": "expert_model_parallel_size",
-    }
-    sizes = {name: facts.integer(MEGATRON + key, default=1) or 1 for name, key in names.items()}
-    expert_tensor = facts.integer(MEGATRON + "expert_tensor_parallel_size", default=1) or 1
-    for key in names.values():
-        draft.say(MEGATRON + key, "exact", "--" + key.replace("_", "-"), "the recipe's parallel size")
-    draft.say(MEGATRON + "expert_tensor_parallel_size", "exact", "--expert-tensor-parallel-size", "the recipe's size")
-    if sizes["context"] > 1 and not draft.has("--calculate-per-token-loss"):
-        text = f"context parallel size {sizes['context']}: Relax needs the loss per token for it"
-        draft.say(MEGATRON + "context_parallel_size", "approximate", (), text, "speed")
-        sizes["context"] = 1
-    result = Sizes(**sizes, expert_tensor=expert_tensor)
-    if total % result.model:
-        raise RefusedInput(
-            f"tensor x pipeline x context parallel = {result.tensor} x {result.pipeline} x {result.context} = "
-            f"{result.model} does not divide {total} GPUs",
-            "correct the parallel sizes or the number of GPUs",
-        )
-    return result
-
-
-def default_tensor(billions: float | None, limit: int, heads: int | None, groups: int | None) -> int:
-    """Tensor parallel size by model size: a power of two that divides the GPUs, the heads and the KV groups."""
-    wanted = 4 if billions is None else next((tp for top, tp in TP_BY_SIZE if billions <= top), 8)
-    size = 1
-    while size * 2 <= wanted:
-        grown = size * 2
-        if limit % grown or (heads and heads % grown) or (groups and groups % grown and grown % groups):
-            break
-        size = grown
-    return size
-
-
-def _fsdp_sizes(draft: Draft, total: int, split: dict[str, int], model: Architecture | None) -> Sizes:
-    facts = draft.facts
-    ulysses = facts.integer(*ULYSSES, default=1) or 1
-    context = 1
-    if ulysses <= 1:
-        draft.say(ULYSSES, "automatic", (), "no sequence parallelism")
-    elif draft.has("--calculate-per-token-loss") and total % ulysses == 0:
-        context = ulysses
-        draft.say(
-            ULYSSES, "derived", "--context-parallel-size", "Ulysses sequence parallelism becomes context parallelism"
-        )
-    else:
-        draft.say(
-            ULYSSES,
-            "approximate",
-            (),
-            "Relax's context parallelism needs the loss per token; memory layout only",
-            "speed",
-        )
-    actor = split.get("actor", 0)
-    room = max(1, (actor if actor > 1 else total) // context)
-    billions = model.billions if model else None
-    tensor = default_tensor(billions, room, model.heads if model else None, model.groups if model else None)
-    draft.decide(
-        "tensor parallel size of the trainer",
-        str(tensor),
-        f"the recipe trains with FSDP; chosen for {f'{billions:.1f}B parameters' if billions else 'an unknown size'}"
-        f" on {total} GPUs so that it divides heads and GPUs: memory and speed only",
-        "--tensor-model-parallel-size N after the mode",
-    )
-    return Sizes(tensor=tensor, context=context)
-
-
-def _engine(draft: Draft, total: int) -> int:
-    key = ROLLOUT + "tensor_model_parallel_size"
-    size = draft.facts.integer(key, default=2) or 1
+    tensor = facts.integer(ENGINE, default=2) or 1
+    data = facts.integer(ROLLOUT + "data_parallel_size", default=1) or 1
+    pipeline = facts.integer(ROLLOUT + "pipeline_model_parallel_size", default=1) or 1
+    expert = facts.integer(ROLLOUT + "expert_parallel_size", default=1) or 1
+    size = tensor * data * pipeline
     if total % size == 0:
-        draft.say(key, "exact", "--rollout-num-gpus-per-engine", "GPUs an inference engine")
-        return size
+        names = f"{tensor} x {data} x {pipeline}" if size != tensor else str(size)
+        draft.say(ENGINE, "exact", "--rollout-num-gpus-per-engine", f"GPUs an inference engine: {names}")
+        _engine_said(draft, data, pipeline, expert)
+        return Engine(size, data, pipeline, expert)
     smaller = next(n for n in range(min(size, total), 0, -1) if total % n == 0)
-    draft.say(
-        key,
-        "approximate",
-        "--rollout-num-gpus-per-engine",
-        f"{size} does not divide {total} GPUs; {smaller} is written",
-        "speed",
-    )
-    return smaller
+    reason = f"{size} does not divide {total} GPUs; {smaller} is written"
+    draft.say(ENGINE, "approximate", "--rollout-num-gpus-per-engine", reason, "speed")
+    return Engine(smaller)
 
 
-def _check_async(draft: Draft, total: int, sizes: Sizes, split: dict[str, int], needed: int) -> dict[str, int]:
+def _engine_said(draft: Draft, data: int, pipeline: int, expert: int) -> None:
+    for key, size, flag in (
+        ("data_parallel_size", data, "--sglang-dp-size"),
+        ("pipeline_model_parallel_size", pipeline, "--sglang-pp-size"),
+        ("expert_parallel_size", expert, "--sglang-ep-size"),
+    ):
+        if size > 1:
+            draft.say(ROLLOUT + key, "derived", flag, "split of the GPUs of an inference engine", "speed")
+        else:
+            draft.say(ROLLOUT + key, "exact", (), "one: nothing to split")
+
+
+def _check_async(
+    draft: Draft, total: int, sizes: Sizes, split: dict[str, int], needed: int, prompts: int
+) -> dict[str, int]:
     """The split when the actor's sizes fit into it; else nothing, and the reason is recorded."""
     if draft.async_refusals:
         return {}
     if not split:
         draft.async_refusals.append(f"fully async needs at least {needed} GPUs for its roles, there are {total}")
-    elif split["actor"] % sizes.model:
+        return {}
+    actor, grid = split["actor"], sizes.expert * sizes.expert_tensor * sizes.pipeline
+    if actor % sizes.model:
         draft.async_refusals.append(
-            f"of {total} GPUs async leaves {split['actor']} to the actor, which tensor x pipeline x context parallel = "
+            f"of {total} GPUs async leaves {actor} to the actor, which tensor x pipeline x context parallel = "
             f"{sizes.model} does not divide"
+        )
+    elif sizes.expert > 1 and actor % grid:
+        draft.async_refusals.append(
+            f"of {total} GPUs async leaves {actor} to the actor, which expert x expert tensor x pipeline parallel = "
+            f"{grid} does not divide"
+        )
+    elif prompts % (actor // sizes.model):
+        draft.async_refusals.append(
+            f"of {total} GPUs async leaves {actor} to the actor: {actor // sizes.model} copies of the model do not "
+            f"divide the {prompts} prompts of an update"
         )
     return {} if draft.async_refusals else split
 
 
-def _engine_flags(draft: Draft, engine: int, split: dict[str, int]) -> None:
+def _engine_flags(draft: Draft, engine: Engine, split: dict[str, int]) -> None:
     """One engine size for both modes where it divides the rollout GPUs of the async split, else one for each."""
-    name, rollout = "--rollout-num-gpus-per-engine", split.get("rollout", engine)
-    if rollout % engine == 0:
-        draft.flag(name, engine, "SGLANG", "gpus")
+    name, rollout = "--rollout-num-gpus-per-engine", split.get("rollout", engine.gpus)
+    both = rollout % engine.gpus == 0
+    draft.flag(name, engine.gpus, "SGLANG" if both else "SYNC", "gpus")
+    group: Group = "SGLANG" if both else "SYNC"
+    if engine.data > 1:
+        draft.flag("--sglang-dp-size", engine.data, group)
+        draft.flag("--sglang-enable-dp-attention", None, group)
+    if engine.pipeline > 1:
+        draft.flag("--sglang-pp-size", engine.pipeline, group)
+    if engine.expert > 1:
+        draft.flag("--sglang-ep-size", engine.expert, group)
+    if both:
         return
-    smaller = next(size for size in range(min(engine, rollout), 0, -1) if rollout % size == 0)
-    draft.flag(name, engine, "SYNC", "gpus")
+    smaller = next(size for size in range(min(engine.gpus, rollout), 0, -1) if rollout % size == 0)
     draft.flag(name, smaller, "ASYNC", "gpus")
     draft.decide(
         "inference engines in async mode",
         f"{smaller} GPUs each",
-        f"async leaves {rollout} GPUs to the rollout, which engines of {engine} do not divide: check the fit",
+        f"async leaves {rollout} GPUs to the rollout, which engines of {engine.gpus} do not divide: check the fit",
     )
 
 
 def _parallel_flags(draft: Draft, sizes: Sizes) -> None:
     draft.flag("--tensor-model-parallel-size", sizes.tensor, "PERF")
-    if sizes.tensor > 1:
+    if sizes.tensor > 1 and sizes.sequence:
         draft.flag("--sequence-parallel", None, "PERF")
     draft.flag("--pipeline-model-parallel-size", sizes.pipeline, "PERF")
     draft.flag("--context-parallel-size", sizes.context, "PERF")

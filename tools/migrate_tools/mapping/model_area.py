@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
+from migrate_tools.mapping.architecture import Architecture, Gap
 from migrate_tools.mapping.draft import Draft, shell
 from migrate_tools.mapping.facts import MODEL, number_text
-from migrate_tools.mapping.models import (
-    Architecture,
-    billions_from_name,
-    find_architecture,
-    find_script,
-    model_args,
-    read_config,
-)
+from migrate_tools.mapping.hf_config import parse_config, read_config
+from migrate_tools.mapping.model_args import model_args
+from migrate_tools.mapping.models import billions_from_name, find_architecture, find_script, simple, spellings
+from migrate_tools.mapping.rollout import lengths
 from migrate_tools.model import Recipe
 
 PATH = MODEL + "path"
+QUESTION: Final = "architecture of the model"
 MODEL_CONFIG = "${MODEL_CONFIG:?set MODEL_CONFIG to the scripts/models/<name>.sh that fits the model}"
 """Stands for the model script when the architecture is not known."""
 LORA_RANK = (MODEL + "lora_rank", MODEL + "lora.rank")
@@ -34,6 +34,8 @@ class ModelChoice:
     script: str
     args: tuple[str, ...]
     architecture: Architecture | None
+    billions: float | None = None
+    """Parameters, from the architecture or from the name."""
 
 
 def _name(text: str) -> str:
@@ -44,8 +46,12 @@ def _name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "", last) or "model"
 
 
-def place_model(draft: Draft, recipe: Recipe) -> ModelChoice:
-    """Write checkpoint flags and choose where the architecture comes from."""
+def place_model(draft: Draft, recipe: Recipe, given: Mapping[str, Mapping[str, Any]] | None = None) -> ModelChoice:
+    """Write checkpoint flags and choose where the architecture comes from.
+
+    Args:
+        given: contents of config.json by model name; the empty name stands for every model.
+    """
     facts = draft.facts
     path = facts.text(PATH)
     name = _name(path)
@@ -61,48 +67,89 @@ def place_model(draft: Draft, recipe: Recipe) -> ModelChoice:
     draft.flag("--megatron-to-hf-mode", "bridge", "CKPT", "loads HF weights as they are")
     draft.say(PATH, "exact", ("--hf-checkpoint", "--ref-load"), f"{path or name}, expected as ${{MODEL_DIR}}/{name}")
     _lora(draft)
-    return _architecture(draft, recipe, path, name)
+    found, whence = _own_config(recipe, path, name, given or {})
+    return _architecture(draft, path, name, found, whence)
 
 
-def _architecture(draft: Draft, recipe: Recipe, path: str, name: str) -> ModelChoice:
-    local = Path(path) if path.startswith("/") else Path(recipe.project_root) / path
-    known = read_config(local) if path else None
-    known = known or find_architecture(name)
+def _architecture(draft: Draft, path: str, name: str, found: Architecture | Gap | None, whence: str) -> ModelChoice:
+    """Relax's script where it has one and it fits the config.json at hand, else MODEL_ARGS, else a named gap."""
+    known = find_architecture(name)
     script = find_script(name)
-    question = "architecture of the model"
+    if script and (found is None or isinstance(found, Gap) or known is None or _same(found, known)):
+        draft.decide(QUESTION, f"scripts/models/{script.script}.sh", f"Relax has a script for {name}")
+        if script.needs:
+            draft.note("model-script-needs", f"scripts/models/{script.script}.sh needs {script.needs}", PATH)
+        own = found if isinstance(found, Architecture) else known
+        return ModelChoice(name, script.script, (), own, own.billions if own else billions_from_name(name))
+    if isinstance(found, Gap):
+        return _gap(draft, path, name, f"{whence}: {found.reason}")
+    model = found or known
+    if model is None:
+        return _gap(draft, path, name, f"neither a Relax model script nor public numbers are known for {name}")
+    why = f"Relax has no script for {name}"
     if script:
-        draft.decide(question, f"scripts/models/{script}.sh", f"Relax has a script for {name}")
-        return ModelChoice(name, script, (), known or _sized(name))
-    if known:
-        draft.decide(
-            question,
-            "MODEL_ARGS in the script",
-            f"Relax has no script for {name}; its numbers are those of the model's public config.json",
-        )
-        if known.vision:
-            draft.note(
-                "vision-model",
-                f"{name} is a vision-language model without a Relax model script: MODEL_ARGS "
-                "describe its text part only; check that this Relax bridges its vision part",
-            )
-        return ModelChoice(name, "", model_args(known), known)
-    draft.decide(
-        question,
-        "MODEL_CONFIG must be set by the user",
-        f"neither a Relax model script nor public numbers are known for {name}",
-        "MODEL_CONFIG=scripts/models/<name>.sh",
+        why = f"scripts/models/{script.script}.sh does not fit {whence} ({_difference(model, known)})"
+    source = whence if found else "the model's public config.json"
+    draft.decide(QUESTION, "MODEL_ARGS in the script", f"{why}; the numbers are those of {source}")
+    draft.note("model-args", f"MODEL_ARGS are generated for {name}: {why}; the numbers are those of {source}", PATH)
+    _doubts(draft, name, model)
+    return ModelChoice(name, "", model_args(model, draft.contract.flags), model, model.billions)
+
+
+def _same(one: Architecture, other: Architecture) -> bool:
+    return model_args(one) == model_args(other)
+
+
+def _difference(one: Architecture, other: Architecture | None) -> str:
+    mine, theirs = set(model_args(one)), set(model_args(other)) if other else set()
+    return ", ".join(sorted(mine - theirs)) or "fewer settings"
+
+
+def _gap(draft: Draft, path: str, name: str, why: str) -> ModelChoice:
+    draft.decide(QUESTION, "MODEL_CONFIG must be set by the user", why, "--model-config FILE")
+    draft.note(
+        "model-unknown",
+        f"the architecture of {name} is not known ({why}): the script asks for MODEL_CONFIG; give the model's "
+        "config.json with --model-config FILE, or set MODEL_CONFIG to a scripts/models/<name>.sh that fits",
+        PATH,
     )
-    draft.note("model-unknown", f"the architecture of {name} is not known: the script asks for MODEL_CONFIG", PATH)
-    return ModelChoice(name, MODEL_CONFIG, (), _sized(name))
+    return ModelChoice(name, MODEL_CONFIG, (), None, billions_from_name(name))
 
 
-def _sized(name: str) -> Architecture | None:
-    """A stand-in of the size that the name tells, for choosing parallel sizes only."""
-    billions = billions_from_name(name)
-    if not billions:
-        return None
-    layers = max(1, round(billions * 1e9 / (12 * 4096**2)))
-    return Architecture(layers=layers, hidden=4096, ffn=4 * 4096 * 2 // 3, heads=32, groups=8, vocab=1, tied=True)
+def _doubts(draft: Draft, name: str, model: Architecture) -> None:
+    """What the flags cannot promise."""
+    if model.vision:
+        draft.note(
+            "vision-model",
+            f"{name} is a vision-language model without a Relax model script: MODEL_ARGS "
+            "describe its text part only; check that this Relax bridges its vision part",
+        )
+    if model.experts is not None or model.latent is not None or model.family == "mistral":
+        draft.note(
+            "model-bridge",
+            f"{name} is of the family {model.family}: that this Relax bridges its weights (--megatron-to-hf-mode "
+            "bridge) is not established",
+        )
+    if model.window is not None and sum(lengths(draft.facts)) > model.window:
+        text = (
+            f"{name} looks back {model.window} tokens, prompt and response together may have "
+            f"{sum(lengths(draft.facts))}: MODEL_ARGS have no attention window"
+        )
+        draft.cap("model-window", text)
+
+
+def _own_config(
+    recipe: Recipe, path: str, name: str, given: Mapping[str, Mapping[str, Any]]
+) -> tuple[Architecture | Gap | None, str]:
+    """The config.json given by the user for this model (or for all), else the one in the local folder of the model."""
+    wanted = {simple(key): value for key, value in given.items()}
+    for key in (*spellings(name), ""):
+        if key in wanted:
+            return parse_config(wanted[key]), "the config.json given with --model-config"
+    if not path:
+        return None, ""
+    local = Path(path) if path.startswith("/") else Path(recipe.project_root) / path
+    return read_config(local), f"config.json in {path}"
 
 
 def _lora(draft: Draft) -> None:

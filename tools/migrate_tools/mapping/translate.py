@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from migrate_tools.errors import RefusedInput
@@ -21,6 +21,7 @@ from migrate_tools.mapping.loss import place_loss
 from migrate_tools.mapping.megatron import place_megatron
 from migrate_tools.mapping.misc import place_critic, place_misc
 from migrate_tools.mapping.model_area import ModelChoice, place_model, place_precision
+from migrate_tools.mapping.model_args import without
 from migrate_tools.mapping.optimizer import place_optimizer
 from migrate_tools.mapping.rollout import place_rollout
 from migrate_tools.mapping.schedule import place_checkpoints, place_schedule
@@ -40,8 +41,11 @@ def translate(
     variant: str = "",
     batch_policy: Policy = "on-policy",
     contract: FlagContract,
+    model_configs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Translation:
     """Translate one launch.
+
+    `model_configs`: contents of config.json by model name ("" for every model), given by the user.
 
     A launch that Relax cannot express comes back with `verdict_cap` "refused", its refusals named, no flags, and
     every setting still accounted for.
@@ -52,7 +56,7 @@ def translate(
     """
     tables = load_tables()
     draft = Draft(Facts(launch), contract, algo, variant)
-    model, config = _run_areas(draft, recipe, tables, batch_policy)
+    model, config = _run_areas(draft, recipe, tables, batch_policy, model_configs)
     settings = tuple(_settle(draft, tables, item) for item in launch.settings)
     check_balance(launch, settings)
     refused = bool(draft.refusals)
@@ -70,7 +74,7 @@ def translate(
         batch=draft.batch,
         gpus=draft.gpus,
         model_script=model.script if model else "",
-        model_args=model.args if model else (),
+        model_args=without(model.args, {flag.name for flag in flags}) if model else (),
         model_dir_name=model.name if model else "",
         effective=() if refused or draft.batch is None else effective_rows(draft, flags),
         decisions=tuple(draft.decisions),
@@ -81,7 +85,11 @@ def translate(
 
 
 def _run_areas(
-    draft: Draft, recipe: Recipe, tables: Tables, policy: Policy
+    draft: Draft,
+    recipe: Recipe,
+    tables: Tables,
+    policy: Policy,
+    model_configs: Mapping[str, Mapping[str, Any]] | None,
 ) -> tuple[ModelChoice | None, dict[str, object]]:
     """Run every area; a refusal of one does not hide those of the others."""
     model: list[ModelChoice] = []
@@ -97,7 +105,7 @@ def _run_areas(
     attempt(lambda: choose_estimator(draft))
     attempt(lambda: batches.append(plan_batch(draft, policy)[0]))
     attempt(lambda: config.update(place_reward(draft)))
-    attempt(lambda: model.append(place_model(draft, recipe)))
+    attempt(lambda: model.append(place_model(draft, recipe, model_configs)))
     if draft.refusals or draft.batch is None:
         return (model[0] if model else None), config
     verl, plan = batches[0], draft.batch
@@ -107,7 +115,7 @@ def _run_areas(
     attempt(lambda: place_loss(draft))
     kl: list[bool] = []
     attempt(lambda: kl.append(place_kl(draft).place != "none"))
-    attempt(lambda: plan_gpus(draft, plan, model[0].architecture if model else None, _needs_reference(draft)))
+    attempt(lambda: plan_gpus(draft, plan, model[0] if model else None, _needs_reference(draft)))
     ranks = (
         draft.gpus.total // (draft.gpus.tensor_parallel * draft.gpus.pipeline_parallel * draft.gpus.context_parallel)
         if draft.gpus

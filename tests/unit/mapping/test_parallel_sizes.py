@@ -1,0 +1,134 @@
+"""Parallel sizes: kept for Megatron recipes, chosen for FSDP ones, every division checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mapping_launches import ACTOR, ROLLOUT, Make, flag_values, outcome
+
+MEGATRON = ACTOR + "megatron."
+OVERRIDE = MEGATRON + "override_transformer_config."
+PATH = "actor_rollout_ref.model.path"
+MOE = {PATH: "Qwen/Qwen3-30B-A3B"}
+
+
+def megatron(**sizes: Any) -> dict[str, Any]:
+    return {ACTOR + "strategy": "megatron", **{MEGATRON + name: value for name, value in sizes.items()}}
+
+
+def test_an_empty_expert_tensor_size_is_the_tensor_size(make: Make) -> None:
+    sizes = {"tensor_model_parallel_size": 2, "expert_model_parallel_size": 4, "expert_tensor_parallel_size": None}
+    item = make({**MOE, **megatron(**sizes)})
+    assert flag_values(item)["--expert-tensor-parallel-size"] == "2"
+    assert outcome(item, MEGATRON + "expert_tensor_parallel_size")[0] == "derived"
+    given = make({**MOE, **megatron(**{**sizes, "expert_tensor_parallel_size": 1})})
+    assert flag_values(given)["--expert-tensor-parallel-size"] == "1"
+    dense = make(megatron(tensor_model_parallel_size=2))
+    assert flag_values(dense)["--expert-tensor-parallel-size"] == "1"
+
+
+def test_sequence_parallel_follows_the_recipe(make: Make) -> None:
+    on = make(megatron(tensor_model_parallel_size=2))
+    off = make(megatron(tensor_model_parallel_size=2, sequence_parallel=False))
+    assert "--sequence-parallel" in flag_values(on)
+    assert "--sequence-parallel" not in flag_values(off)
+    experts = make({**MOE, **megatron(tensor_model_parallel_size=2, sequence_parallel=False)})
+    assert "--sequence-parallel" in flag_values(experts)
+    assert outcome(experts, MEGATRON + "sequence_parallel")[0] == "approximate"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({**MOE, **megatron(tensor_model_parallel_size=8)}, "tensor parallel size 8 does not divide 4 query groups"),
+        ({**megatron(tensor_model_parallel_size=8), PATH: "Qwen/Qwen2.5-7B"}, "does not divide 28 attention heads"),
+        ({**megatron(pipeline_model_parallel_size=8), PATH: "Qwen/Qwen3-8B"}, "36 layers do not divide among 8"),
+        ({**MOE, **megatron(expert_model_parallel_size=3), "trainer.n_gpus_per_node": 6},
+         "does not divide 128 experts"),
+        ({**MOE, **megatron(expert_model_parallel_size=8, expert_tensor_parallel_size=2)},
+         "= 16 does not divide 8 GPUs"),
+        (megatron(expert_model_parallel_size=2), "for a model without experts"),
+        ({"trainer.n_gpus_per_node": 6, **megatron()}, "6 copies of the model"),
+    ],
+)  # fmt: skip
+def test_what_does_not_divide_caps_the_verdict(make: Make, changes: dict[str, Any], said: str) -> None:
+    item = make(changes)
+    assert item.refusals == ()
+    assert any(said in reason for reason in item.cap_reasons), item.cap_reasons
+    assert item.verdict_cap == "partial"
+
+
+@pytest.mark.parametrize(
+    ("changes", "whole"),
+    [
+        ({"pipeline_model_parallel_size": 4}, True),
+        ({"pipeline_model_parallel_size": 8, "ends": (4, 2)}, True),  # 36 - 4 - 2 = 30 layers on 6 stages
+        ({"pipeline_model_parallel_size": 8, "ends": (4, None)}, False),  # 32 layers on 7 stages
+        ({"pipeline_model_parallel_size": 2, "ends": (20, 16)}, True),
+        ({"pipeline_model_parallel_size": 2, "virtual_pipeline_model_parallel_size": 5}, False),
+    ],
+)
+def test_layers_and_stages(make: Make, changes: dict[str, Any], whole: bool) -> None:
+    ends = changes.pop("ends", (None, None))
+    settings = {**megatron(**changes), PATH: "Qwen/Qwen3-8B", "trainer.nnodes": 2}
+    for name, count in zip(("first", "last"), ends, strict=True):
+        if count is not None:
+            settings[f"{OVERRIDE}num_layers_in_{name}_pipeline_stage"] = count
+    reasons = [reason for reason in make(settings).cap_reasons if "pipeline stages" in reason]
+    assert (reasons == []) is whole
+
+
+def test_the_tensor_size_of_an_fsdp_recipe_respects_query_groups(make: Make) -> None:
+    """Qwen2.5-7B has 4 query groups, Qwen2.5-3B 2: Megatron wants a divisor."""
+    item = make({PATH: "Qwen/Qwen2.5-3B", ACTOR + "ppo_mini_batch_size": 128})
+    assert flag_values(item)["--tensor-model-parallel-size"] == "2"
+    moe = make({PATH: "Qwen/Qwen3-235B-A22B", "trainer.nnodes": 8})
+    assert flag_values(moe)["--tensor-model-parallel-size"] == "4"
+    assert flag_values(moe)["--expert-model-parallel-size"] == "32"
+    assert moe.cap_reasons == ()
+
+
+def test_the_tensor_size_grows_until_the_copies_divide_the_prompts(make: Make) -> None:
+    sizes = {"data.train_batch_size": 4, ACTOR + "ppo_mini_batch_size": 4}
+    item = make({**sizes, PATH: "Qwen/Qwen3-0.6B"})
+    assert flag_values(item)["--tensor-model-parallel-size"] == "2"
+    assert item.cap_reasons == ()
+    wide = make({"data.train_batch_size": 4, ACTOR + "ppo_mini_batch_size": 4, PATH: "Qwen/Qwen3-0.6B",
+                 "trainer.nnodes": 3})  # fmt: skip
+    assert any("do not divide the 4 prompts" in reason for reason in wide.cap_reasons)
+
+
+def test_async_is_refused_where_the_copies_do_not_divide_the_prompts(make: Make) -> None:
+    item = make({"data.train_batch_size": 6, ACTOR + "ppo_mini_batch_size": 6, PATH: "Qwen/Qwen3-0.6B",
+                 "trainer.n_gpus_per_node": 6})  # fmt: skip
+    assert item.cap_reasons == ()
+    assert item.async_refusal == "" or "copies of the model do not divide the 6 prompts" in item.async_refusal
+
+
+def test_engines_with_data_and_expert_parallelism(make: Make) -> None:
+    item = make(
+        {
+            **MOE,
+            "trainer.nnodes": 4,
+            ROLLOUT + "tensor_model_parallel_size": 2,
+            ROLLOUT + "data_parallel_size": 4,
+            ROLLOUT + "expert_parallel_size": 8,
+        }
+    )
+    values = flag_values(item)
+    assert values["--rollout-num-gpus-per-engine"] == "8"
+    assert (values["--sglang-dp-size"], values["--sglang-ep-size"]) == ("4", "8")
+    assert "--sglang-enable-dp-attention" in values
+    assert outcome(item, ROLLOUT + "data_parallel_size") == ("derived", "speed")
+    plain = make({ROLLOUT + "data_parallel_size": 1})
+    assert not any(name.startswith("--sglang-dp") for name in flag_values(plain))
+    assert outcome(plain, ROLLOUT + "data_parallel_size")[0] == "exact"
+
+
+def test_sizes_of_the_veomni_engine(make: Make) -> None:
+    prefix = ACTOR + "veomni."
+    item = make({**MOE, prefix + "ulysses_parallel_size": 2, prefix + "expert_parallel_size": 4})
+    values = flag_values(item)
+    assert (values["--context-parallel-size"], values["--expert-model-parallel-size"]) == ("2", "4")
+    assert outcome(item, prefix + "expert_parallel_size")[0] == "exact"
