@@ -392,19 +392,19 @@ def test_missing_package_is_named(bench: Callable[..., Any]) -> None:
     )
 
 
-def test_use_of_torch_is_not_hidden_by_a_broad_except(bench: Callable[..., Any]) -> None:
+def test_use_of_a_heavy_package_is_not_hidden_by_a_broad_except(bench: Callable[..., Any]) -> None:
     scorer = """
-        import torch
+        import flash_attn
 
         def compute_score(data_source, solution_str, ground_truth, extra_info=None):
             try:
-                return float(torch.tensor([1.0]).sum())
+                return float(flash_attn.tensor([1.0]).sum())
             except:
                 return 0.0
     """
     pytest.importorskip("numpy")
     frozen = bench(scorer).freeze(cases=60)
-    assert frozen.reason == "the old reward needs torch, not installed here: pip install torch"
+    assert frozen.reason == "the old reward needs flash_attn, not installed here: pip install flash-attn"
 
 
 def test_unknown_manager_is_not_checkable(bench: Callable[..., Any]) -> None:

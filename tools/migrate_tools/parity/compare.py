@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from migrate_tools.model import CheckResult, CheckStatus, Launch
-from migrate_tools.parity import guard, patience, power, pytest_file, shrink
+from migrate_tools.parity import aftermath, guard, patience, power, pytest_file, shrink, tolerances
 from migrate_tools.parity.frozen import FrozenCases
-from migrate_tools.parity.newjob import Context, build_job, run_new
+from migrate_tools.parity.newjob import Context, build_job, old_files, run_new
 from migrate_tools.parity.values import number, same
 from migrate_tools.parity.verdicts import CaseVerdict, judge
 
 SHOWN = 20
+GROUP = 8
+"""Responses in a group where the launch rolls out one a prompt."""
 NEW_SECONDS = 60.0
 POWER_SECONDS = 3.0
 ENOUGH = 0.25
@@ -46,7 +48,7 @@ def _run(
 ) -> tuple[CheckStatus, str, dict[str, Any]]:
     if changed := frozen.verify():
         return "failed", f"the frozen oracle was changed: {', '.join(changed)}", {"changed": changed}
-    if problems := _guard(context):
+    if problems := _guard(context, launch):
         return "failed", f"the example breaks the oracle's rule: {problems[0]}", {"guard": list(problems)}
     if frozen.reason:
         return "not_checkable", frozen.reason, {"missing": frozen.meta["missing"]}
@@ -58,8 +60,10 @@ def _run(
     if "error" in answer:
         return "failed", answer["error"], {"cases": len(cases)}
     olds, news = patience.settle(context, launch, frozen, job, olds, answer["records"])
-    verdicts = [judge(old, new) for old, new in zip(olds, news, strict=True)]
+    known = frozenset(key for old in olds for key in old.get("keys", ()))
+    verdicts = [judge(old, new, known) for old, new in zip(olds, news, strict=True)]
     evidence = _evidence(frozen, cases, olds, news, verdicts, answer)
+    evidence["after"] = aftermath.compare_groups(cases, olds, news, verdicts, group=rollout_size(launch))
     failure = _failure(olds, news, verdicts, evidence)
     if failure:
         if thorough:
@@ -78,11 +82,13 @@ def _run(
     return "passed", _summary(frozen, evidence), evidence
 
 
-def _guard(context: Context) -> tuple[str, ...]:
+def _guard(context: Context, launch: Launch) -> tuple[str, ...]:
     problems: list[str] = []
     for folder in (f"examples/{context.example.algo}", "scripts/tools"):
         if (context.stage / folder).is_dir():
-            problems += [f"{folder}/{problem}" for problem in guard.check_example(context.stage / folder)]
+            problems += [
+                f"{folder}/{problem}" for problem in guard.check_example(context.stage / folder, old_files(launch))
+            ]
     return tuple(problems)
 
 
@@ -109,6 +115,8 @@ def _evidence(
         "compared": kinds["same"] + kinds["declared"] + kinds["mismatch"],
         "mismatches": len(wrong),
         "first_mismatches": [_shown(i, cases[i], olds[i], news[i], verdicts[i]) for i in wrong[:SHOWN]],
+        "tolerances": tolerances.entries(name for verdict in verdicts for name in verdict.tolerances),
+        "real_rows": _real_rows(frozen, cases, verdicts),
         "declared": dict(Counter(verdict.why for verdict in verdicts if verdict.kind == "declared").most_common()),
         "timed_out_on_both": kinds["both_timeout"],
         "nondeterministic": kinds["unstable"],
@@ -126,6 +134,30 @@ def _evidence(
         "plumbing_only": meta["tape"] is not None,
         "lists": _lists(news, answer["groups"]),
         "batch": _batches(olds, meta["groups"]),
+    }
+
+
+def rollout_size(launch: Launch) -> int:
+    """Responses a prompt: what one group of the normalisation holds (verl's rollout.n)."""
+    value = launch.get("actor_rollout_ref.rollout.n", 1)
+    return value if isinstance(value, int) and value > 1 else GROUP
+
+
+def _real_rows(frozen: FrozenCases, cases: Sequence[dict[str, Any]], verdicts: Sequence[CaseVerdict]) -> dict[str, Any]:
+    """Agreement on the recipe's own rows (responses logged or made for them), with the upper end of Wilson's interval.
+
+    `wilson95` bounds the share of differing cases from above, at 95 %; None when no row is the recipe's own.
+    """
+    own = frozen.meta["rows_from"] == "files"
+    pairs = [pair for pair in zip(cases, verdicts, strict=True) if pair[1].kind in ("same", "declared", "mismatch")]
+    count = len(pairs) if own else 0
+    wrong = sum(verdict.kind == "mismatch" for _, verdict in pairs) if own else 0
+    return {
+        "n": count,
+        "differences": wrong,
+        "wilson95": aftermath.wilson(wrong, count) if count else None,
+        "rows": len({case["row"] for case, _ in pairs}) if own else 0,
+        "logged": sum(case["family"] == "logged" for case, _ in pairs),
     }
 
 
@@ -191,6 +223,8 @@ def _failure(
         return f"{evidence['mismatches']} of {evidence['compared']} cases differ; the first: {first}"
     if evidence["lists"]["problems"]:
         return f"a list of samples is rewarded otherwise: {evidence['lists']['problems'][0]}"
+    if evidence["after"]["problems"]:
+        return f"Relax trains on other numbers: {evidence['after']['problems'][0]}"
     if evidence["batch"]["problems"]:
         return f"the old batch function does not score row by row: {evidence['batch']['problems'][0]}"
     return ""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from migrate_tools.parity.values import encode
+from migrate_tools.parity.values import encode, type_name
 
 KNOWN = ("naive", "dapo", "gdpo", "batch", "prime", "rate_limited", "remote", "main_ppo")
 """main_ppo: the RewardManager class that forks before 0.2 keep inside their trainer."""
@@ -77,11 +77,13 @@ def score(
             raise
         notes.append(f"error became 0.0: {type(error).__name__}")
         result, reward, keys = 0.0, 0.0, {"acc": 0.0} if manager.name == "rate_limited" else {}
-    reward += _overlong(manager, call.length, keys)
+    if manager.overlong is not None:
+        reward += _overlong(manager.overlong, call.length, keys)
     after = encode([truth, extra])
     return {
         "score": encode(float(reward)),
         "type": type(result).__name__,
+        "raw_type": type_name(encode(_element(result))),
         "keys": {str(key): encode(value) for key, value in keys.items()},
         "notes": notes,
         "mutated": [] if before == after else ["extra_info or ground_truth"],
@@ -157,6 +159,13 @@ def _reading(manager: Manager, result: Any) -> tuple[float, dict[str, Any]]:
     return reward, {"acc": result} if manager.logs_acc else {}
 
 
+def _element(result: Any) -> Any:
+    """What of a result becomes the trained number, as the scorer made it."""
+    if isinstance(result, dict):
+        return result.get("score")
+    return result[0] if isinstance(result, (tuple, list)) and result else result
+
+
 def _as_number(value: Any) -> float:
     """What a float32 tensor accepts as one element."""
     if isinstance(value, (bool, int, float)):
@@ -166,11 +175,8 @@ def _as_number(value: Any) -> float:
     raise TypeError(f"the reward is a {type(value).__name__}, not a number")
 
 
-def _overlong(manager: Manager, length: int, keys: dict[str, Any]) -> float:
+def _overlong(limits: dict[str, Any], length: int, keys: dict[str, Any]) -> float:
     """The penalty of the dapo manager: 0 up to max_resp_len - buffer_len tokens, then linear."""
-    limits = manager.overlong
-    if limits is None:
-        return 0.0
     exceeded = length - (limits["max_resp_len"] - limits["buffer_len"])
     penalty = min(-exceeded / limits["buffer_len"] * limits["penalty_factor"], 0.0)
     if limits.get("log"):

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.parity import supervise, texts
+from migrate_tools.parity import supervise, texts, watch
 from migrate_tools.parity.sandbox_data import load_cases, load_rows
 from migrate_tools.parity.values import encode, same
 
@@ -106,6 +106,7 @@ class Caller:
 
     def __init__(self, job: Mapping[str, Any], extra_path: str = "") -> None:
         os.environ.update(job["environment"])
+        watch.install(job.get("old_modules", ()))
         for folder in (*reversed(job["paths"]), extra_path):
             if folder:
                 sys.path.insert(0, folder)
@@ -118,7 +119,12 @@ class Caller:
         self._args = Namespace(**job["args"])
         self._family = FAMILIES[job["family"]]
         self._sample_class = importlib.import_module("relax.utils.types").Sample
-        self._module = importlib.import_module(job["module"])
+        try:
+            self._module = importlib.import_module(job["module"])
+        except BaseException as error:
+            if watch.broken:
+                raise watch.BrokenRule(watch.broken[0]) from error
+            raise
         self._function: Callable[..., Any] = getattr(self._module, job["function"])
         self._loop = asyncio.new_event_loop()
         if self.is_async:
@@ -166,6 +172,11 @@ class Caller:
             metadata=copy.deepcopy(dict(metadata)),
         )
 
+    def arguments(self, sample: Any) -> Any:
+        """What a reward may read and must leave as it is, encoded; only the reason of an error may be added."""
+        metadata = {key: value for key, value in sample.metadata.items() if key != "reward_error"}
+        return encode([sample.label, metadata, sample.response, sample.prompt])
+
     def call(self, subject: Any) -> Any:
         """The raw reward of a Sample or a list of them.
 
@@ -210,7 +221,16 @@ def _single_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str
         case = cases[index]
         random.seed(index)
         sample = caller.sample(rows[case["row"]], case)
-        record = caller.record(sample, caller.call(sample))
+        before = caller.arguments(sample)
+        watch.broken.clear()
+        try:
+            record = caller.record(sample, caller.call(sample))
+        except Exception as error:
+            record = {"kind": "exception", "error": supervise.describe(error)}
+        if watch.broken:
+            return {"kind": "broken_rule", "error": watch.broken[0]}
+        if caller.arguments(sample) != before:
+            record["mutated"] = ["label or metadata"]
         requests = caller.requests()
         return record if requests is None else {**record, "requests": requests}
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from migrate_tools.model import Example, Flag, Launch, Recipe, Translation
+from migrate_tools.parity import guard
 from migrate_tools.parity.frozen import CASES, FrozenCases
 from migrate_tools.parity.oracle import CASE_SECONDS, fresh_folder, last_line
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
@@ -57,7 +58,13 @@ def build_job(context: Context, launch: Launch, frozen: FrozenCases, seconds: fl
         "total_seconds": seconds,
         "tape": frozen.meta["tape"],
         "groups": 12,
+        "old_modules": sorted(guard.old_modules(old_files(launch))),
     }
+
+
+def old_files(launch: Launch) -> tuple[str, ...]:
+    """Files of the old scorer, as the recipe names them."""
+    return (launch.reward.path,) if launch.reward.path else ()
 
 
 def _converter(context: Context) -> str:

@@ -28,6 +28,8 @@ from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_en
 __all__ = ["Budget", "FrozenCases", "freeze", "load"]
 
 CASE_SECONDS = 4.0
+UNSTABLE = {"random": "it draws random numbers", "time": "it reads the clock"}
+"""Traits of a scorer that let two runs differ: the second one has other seeds and a later clock."""
 CLIENTS = frozenset({"aiohttp", "httpx", "openai", "requests"})
 """HTTP clients that taped answers replace."""
 
@@ -234,7 +236,7 @@ def _closed(
         "groups": [record for record in runs[0].get("groups", ())],
         **shares(outcomes),
     }
-    reason, missing = _whole_run_reason(outcomes, made_up=meta["rows_from"] == "made_up")
+    reason, missing = _whole_run_reason(outcomes, sources.traits, made_up=meta["rows_from"] == "made_up")
     return close(folder, {**meta, "reason": reason, "missing": missing}, kept, outcomes)
 
 
@@ -252,7 +254,9 @@ def agree(one: dict[str, Any], other: dict[str, Any]) -> bool:
     )
 
 
-def _whole_run_reason(outcomes: Sequence[dict[str, Any]], *, made_up: bool) -> tuple[str, list[str]]:
+def _whole_run_reason(
+    outcomes: Sequence[dict[str, Any]], traits: Sequence[str], *, made_up: bool
+) -> tuple[str, list[str]]:
     """Why the run as a whole cannot serve as an oracle, and packages that are missing."""
     if not outcomes:
         return "no case was run within the time budget", []
@@ -270,7 +274,9 @@ def _whole_run_reason(outcomes: Sequence[dict[str, Any]], *, made_up: bool) -> t
         return "the old reward ends on no case within the time limit", []
     loose = sum(not record["stable"] for record in outcomes)
     if loose > len(outcomes) / 2:
-        return f"the old reward is not deterministic: {loose} of {len(outcomes)} cases differ between two runs", []
+        causes = [text for trait, text in UNSTABLE.items() if trait in traits]
+        why = f" ({', '.join(causes)})" if causes else ""
+        return f"the old reward is not deterministic{why}: {loose} of {len(outcomes)} cases differ between two runs", []
     return "", []
 
 
@@ -306,6 +312,7 @@ class _Sources:
         self._code = ""
         self._third_party: tuple[str, ...] = ()
         self._files: list[tuple[Path, str]] = []
+        self.traits: tuple[str, ...] = launch.reward.traits
         self._read()
         self.mined = mine(
             [self._code] if self._code else [path.read_text("utf-8", "replace") for path, _ in self._files]

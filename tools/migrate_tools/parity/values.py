@@ -79,7 +79,7 @@ def plain(encoded: Any) -> Any:
     if kind in ("int", "float") and isinstance(value, str):
         return _number(float(value))
     if isinstance(value, list) and kind not in ("list", "tuple", "set", "frozenset") and _is_pairs(value):
-        return {"pairs": [[plain(k), plain(v)] for k, v in value]}
+        return {"pairs": sorted(([plain(k), plain(v)] for k, v in value), key=repr)}
     if isinstance(value, list):
         return [plain(item) for item in value]
     return plain(value) if kind.startswith("numpy.") else (kind, value)
@@ -98,6 +98,36 @@ def _number(value: float) -> Any:
 def same(first: Any, second: Any) -> bool:
     """True when two encoded values mean the same (NaN equals NaN; 1, 1.0 and True are equal)."""
     return bool(plain(first) == plain(second))
+
+
+def identical(first: Any, second: Any) -> bool:
+    """True when two encoded values agree in type and value: 1, 1.0 and True are three things, and so are 0.0 and -0.0.
+
+    NaN agrees with NaN. The order of the keys of a dict does not matter, that of a list does.
+    """
+    if isinstance(first, dict) and isinstance(second, dict):
+        if first.keys() != second.keys() or first["t"] != second["t"]:
+            return False
+        if not isinstance(first["v"], list):
+            return identical(first["v"], second["v"]) and first.get("sha256") == second.get("sha256")
+        ones, others = first["v"], second["v"]
+        if first["t"] not in ("list", "tuple") and _is_pairs(ones) and _is_pairs(others):
+            ones, others = sorted(ones, key=repr), sorted(others, key=repr)
+        return len(ones) == len(others) and all(identical(*pair) for pair in zip(ones, others, strict=True))
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(identical(*pair) for pair in zip(first, second, strict=True))
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, float):
+        return first == second and math.copysign(1.0, first) == math.copysign(1.0, second)
+    return bool(first == second)
+
+
+def type_name(encoded: Any) -> str:
+    """Name of the type of the value that was encoded."""
+    if isinstance(encoded, dict):
+        return str(encoded["t"])
+    return "None" if encoded is None else type(encoded).__name__
 
 
 def number(encoded: Any) -> float | None:
