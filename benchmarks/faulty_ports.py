@@ -1,9 +1,9 @@
 """How many hand-written faulty ports the parity check refuses, and whether it lets right ports pass.
 
-    python benchmarks/faulty_ports.py [--half open|heldout|both] [--scorer NAME ...] [--correct] [--cases N] [--json OUT]
+    python benchmarks/faulty_ports.py [--half open|heldout|both] [--scorer NAME] [--correct] [--cases N] [--json OUT]
 
-For each recipe in `faulty_ports/` the old answers are recorded once; then every port is put in the place of the generated
-reward and compared by the check that `migrate-agent run` uses. Prints a Markdown table and the survivors.
+For each recipe in `faulty_ports/` the old answers are recorded once; then every port is put in the place of the
+generated reward and compared by the check that `migrate-agent run` uses. Prints a Markdown table and the survivors.
 """
 
 from __future__ import annotations
@@ -153,7 +153,9 @@ def prepare(scorer: str, folder: Path, cases: int | None, sandbox: Literal["auto
     launch = recipe.launches[0]
     work, stage = folder / f"{scorer}_work", folder / f"{scorer}_stage"
     translation = engine.translate(recipe, launch, request, "")
-    extracted = {launch.name: reward for reward in [engine.extract(recipe, launch)] if reward is not None}
+    reward = engine.extract(recipe, launch)
+    assert reward is not None
+    extracted = {launch.name: reward}
     began = time.monotonic()
     meta = engine.freeze(recipe, launch, request, work)
     assert meta is not None
