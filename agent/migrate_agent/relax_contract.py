@@ -45,3 +45,18 @@ def keep(text: str) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(path, text.encode())
     return str(path)
+
+
+def kept(name: str) -> str:
+    """The path of a contract that an earlier run read from a checkout.
+
+    Raises:
+        UsageError: it is no longer there.
+    """
+    path = home() / "contracts" / Path(name).name
+    if not path.is_file():
+        raise UsageError(
+            f"the contract {name} that the example was written for is not here",
+            "give --relax-version, or --contract FILE from migrate-agent contract RELAX_ROOT --out FILE",
+        )
+    return str(path)

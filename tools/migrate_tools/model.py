@@ -38,6 +38,20 @@ class Note(Frozen):
     source: SourceRef | None = None
 
 
+class Conserved(Frozen):
+    """Something of the recipe besides a setting, and the one state that it ended in."""
+
+    area: Literal["reward_branch", "import", "column", "environment", "shell"]
+    name: str
+    state: str
+    """reward_branch: kept, always_taken, dropped, inside_dropped. import: kept, copied, unused.
+    column: prompt, label, metadata, media, kept.
+    environment: read_by_reward, in_settings, relax_sets_it, verl_only, left_to_user, changes_training.
+    shell: not_carried. Any area: lost, which is a fault of this program."""
+    reason: str = ""
+    source: SourceRef | None = None
+
+
 class Decision(Frozen):
     """A choice between readings: what was asked, what was chosen, why, and how the user can choose otherwise."""
 

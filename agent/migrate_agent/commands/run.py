@@ -16,6 +16,7 @@ from migrate_agent.console import progress, table
 from migrate_agent.engine import Engine, Progress
 from migrate_agent.evidence import parity_files
 from migrate_agent.graph import run_graph
+from migrate_agent.ledger import SETTINGS
 from migrate_agent.nodes import Context
 from migrate_agent.relax_contract import choose
 from migrate_agent.request import RunRequest, algo_name, checked_algo_name
@@ -235,7 +236,7 @@ def summary(document: Mapping[str, Any], request: RunRequest, *, dry_run: bool) 
     if rows:
         lines += ["", table(["rung", "check", "result", "evidence"], rows)]
     counts: dict[str, int] = {}
-    for line in document["ledger"]:
+    for line in [line for line in document["ledger"] if line["area"] == SETTINGS]:
         for status, count in line["counts"].items():
             counts[status] = counts.get(status, 0) + count
     lines += [

@@ -18,7 +18,7 @@ from migrate_agent.console import progress, table
 from migrate_agent.engine import Draft
 from migrate_agent.nodes.plan import movable
 from migrate_agent.nodes.test import stage_example
-from migrate_agent.relax_contract import choose
+from migrate_agent.relax_contract import choose, kept
 from migrate_agent.request import RunRequest, checked_algo_name
 from migrate_agent.verdict import EXIT_CODES, checks_verdict, launch_verdict, worst
 
@@ -79,11 +79,12 @@ def find_example(folder: Path) -> Found:
 
 def _relax(found: Found, relax_version: str | None, contract: Path | None) -> str:
     """The flag contract: the user's choice, else the checkout's that the example lies in, else the recorded one."""
-    root = found.root if (found.root / "relax").is_dir() else None
+    if relax_version or contract:
+        return choose(relax_version, contract, None)
+    if (found.root / "relax").is_dir():
+        return choose(None, None, found.root)
     recorded = str(found.document.get("options", {}).get("relax_version", "latest"))
-    if relax_version is None and contract is None and root is None and not recorded.endswith(".json"):
-        return recorded
-    return choose(relax_version, contract, root)
+    return kept(recorded) if recorded.endswith(".json") else recorded
 
 
 def _climb(

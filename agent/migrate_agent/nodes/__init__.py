@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from migrate_tools.model import CheckResult, Example, Recipe, Translation
+from migrate_tools.model import CheckResult, Conserved, Example, Recipe, Translation
 
 from migrate_agent.engine import Draft, Engine
 from migrate_agent.request import RunRequest
@@ -33,6 +33,14 @@ class Context:
     def checks(self, state: RunState) -> tuple[CheckResult, ...]:
         """Results of the last ladder; empty before `test`."""
         return self.run.models(CheckResult, state["checks"]) if "checks" in state else ()
+
+    def rewards(self, state: RunState) -> dict[str, tuple[Conserved, ...]]:
+        """Launch -> branches and imports of its extracted reward."""
+        bodies = {launch: self.run.get(digest) for launch, digest in state.get("extracted", {}).items()}
+        return {
+            launch: tuple(Conserved.model_validate(item) for item in body.get("conserved", ()))
+            for launch, body in bodies.items()
+        }
 
     def draft(self, state: RunState) -> Draft:
         """The current draft."""

@@ -7,8 +7,9 @@ from typing import Any
 
 from migrate_tools.model import CheckResult, Example
 
-from migrate_agent.ledger import balance
+from migrate_agent.ledger import balance, other_items, other_lines
 from migrate_agent.nodes import Context
+from migrate_agent.nodes.plan import movable
 from migrate_agent.report.build import Facts, build_report
 from migrate_agent.report.markdown import render_markdown
 from migrate_agent.report.model import MigrationReport
@@ -17,23 +18,21 @@ from migrate_agent.state import RunState
 
 
 def report(state: RunState, context: Context) -> RunState:
-    """Stores the finished report and the page made from it.
-
-    Raises:
-        LedgerError: a setting of the recipe was lost; nothing gets written.
-    """
+    """Stores the finished report and the page made from it."""
     recipe, translations = context.recipe(state), context.translations(state)
     checks = context.checks(state)
     if "smoke" in state:
         checks = (*checks, *context.run.models(CheckResult, state["smoke"]))
     example = context.run.model(Example, state["example"]) if "example" in state else None
+    items = other_items(movable(recipe, translations)[0], context.rewards(state))
     facts = Facts(
         run_id=context.run.id,
         request=context.request,
         contract=context.engine.contract_name(context.request),
         recipe=recipe,
         translations=translations,
-        ledger=balance(recipe, translations),
+        ledger=(*balance(recipe, translations), *other_lines(items)),
+        items=items,
         example=example,
         checks=checks,
         attempts=state.get("attempts", []),

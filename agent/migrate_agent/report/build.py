@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from migrate_tools import __version__
 from migrate_tools.model import CheckResult, Example, Launch, Note, Recipe, Translation, Verdict
 
-from migrate_agent.ledger import LedgerLine
+from migrate_agent.ledger import PLAIN, LedgerItem, LedgerLine, differences
 from migrate_agent.report.model import (
     AttemptInfo,
     DecisionInfo,
@@ -43,13 +44,17 @@ class Facts:
     ledger: tuple[LedgerLine, ...]
     example: Example | None
     checks: tuple[CheckResult, ...]
+    items: tuple[LedgerItem, ...] = ()
     attempts: Sequence[Attempt] = ()
 
 
 def build_report(facts: Facts) -> MigrationReport:
     """The report; the verdict is decided here and nowhere else."""
     recipe = facts.recipe
+    unbalanced = differences(facts.ledger)
     verdict = decide(facts.translations, facts.checks)
+    if unbalanced:
+        verdict = worst([verdict, "partial"])
     launches = {launch.name: launch for launch in recipe.launches}
     written = {item.path for item in facts.example.files} if facts.example else set()
     first = recipe.launches[0] if recipe.launches else None
@@ -57,7 +62,7 @@ def build_report(facts: Facts) -> MigrationReport:
         tool_version=__version__,
         run_id=facts.run_id,
         algo=facts.request.algo,
-        options=OptionsInfo.model_validate(facts.request.model_dump(include=set(OptionsInfo.model_fields))),
+        options=_options(facts.request),
         recipe=RecipeInfo(path=recipe.root, name=recipe.name, commit=recipe.commit, sha256=recipe.sha256),
         verl=VerlInfo(version=first.verl.version, how=first.verl.how) if first else None,
         relax=RelaxInfo(contract=facts.contract),
@@ -66,6 +71,7 @@ def build_report(facts: Facts) -> MigrationReport:
         launches=tuple(_launch(launches[item.launch], item, written) for item in facts.translations),
         settings=tuple(_settings(facts.translations)),
         ledger=facts.ledger,
+        left=tuple(item for item in facts.items if item.state not in PLAIN and item.area != "shell"),
         files=tuple(_file(path, text, origin) for path, text, origin in _texts(facts.example)),
         checks=facts.checks,
         parity=parity_info(facts.checks),
@@ -76,6 +82,11 @@ def build_report(facts: Facts) -> MigrationReport:
         notes=recipe.notes,
         secrets=recipe.secrets,
     )
+
+
+def _options(request: RunRequest) -> OptionsInfo:
+    options = request.model_dump(include=set(OptionsInfo.model_fields))
+    return OptionsInfo.model_validate({**options, "relax_version": Path(request.relax_version).name})
 
 
 def reasons(facts: Facts, verdict: Verdict) -> Iterable[str]:
@@ -91,6 +102,7 @@ def reasons(facts: Facts, verdict: Verdict) -> Iterable[str]:
             if holds_back(setting):
                 place = f" ({setting.source.file}:{setting.source.line})" if setting.source else ""
                 yield f"{item.launch}: {setting.key} is {setting.status}{place}: {setting.reason}"
+    yield from differences(facts.ledger)
     for check in facts.checks:
         if check.status == "failed" or (check.status == "not_checkable" and check.rung <= LAST_CPU_RUNG):
             yield f"check {check.name} {check.status.replace('_', ' ')}: {check.summary}"

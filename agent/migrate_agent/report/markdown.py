@@ -7,6 +7,7 @@ from typing import Any
 
 from migrate_tools.model import CheckResult, EffectRow, Note, SourceRef
 
+from migrate_agent.ledger import AREAS, SETTINGS
 from migrate_agent.report.model import LaunchInfo, MigrationReport, SettingInfo
 
 MEANING = {
@@ -31,6 +32,7 @@ def render_markdown(report: MigrationReport) -> str:
         _guide(report.launches),
         _checks(report.checks),
         _settings(report),
+        _rest(report),
         _decisions(report),
         _left_behind(report),
         _attempts(report),
@@ -121,11 +123,9 @@ def _checks(checks: Sequence[CheckResult]) -> str:
 
 
 def _settings(report: MigrationReport) -> str:
-    statuses = list(report.ledger[0].counts) if report.ledger else []
-    rows = [
-        [f"`{line.launch}`", str(line.read), *(str(line.counts[status]) for status in statuses)]
-        for line in report.ledger
-    ]
+    ledger = [line for line in report.ledger if line.area == SETTINGS]
+    statuses = list(ledger[0].counts) if ledger else []
+    rows = [[f"`{line.launch}`", str(line.read), *(str(line.counts[status]) for status in statuses)] for line in ledger]
     lines = _table(["launch", "read", *(status.replace("_", " ") for status in statuses)], rows)
     loud: dict[tuple[str, ...], list[str]] = {}
     for item in report.settings:
@@ -138,6 +138,34 @@ def _settings(report: MigrationReport) -> str:
             [[*cells, _shortened(places)] for cells, places in loud.items()],
         )
     return _section("Settings", lines)
+
+
+def _rest(report: MigrationReport) -> str:
+    """Reward branches, imports, columns, environment, side effects: counts, then what was not simply kept."""
+    lines = [line for line in report.ledger if line.area != SETTINGS]
+    if not lines:
+        return ""
+    rows = [
+        [
+            f"`{line.launch}`" if line.launch else "all",
+            line.area,
+            str(line.read),
+            ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in line.counts.items()),
+        ]
+        for line in lines
+    ]
+    table = _table(["launch", "what", "read", "became"], rows)
+    loud: dict[tuple[str, ...], list[str]] = {}
+    for item in report.left:
+        cells = (AREAS[item.area], f"`{item.name}`", item.state.replace("_", " "), item.reason)
+        loud.setdefault(cells, []).append(f"{item.launch}{_where(item.source)}")
+    if loud:
+        table += ["", "Not simply kept:", ""]
+        table += _table(
+            ["what", "name", "state", "reason", "where"],
+            [[*cells, _shortened(places)] for cells, places in loud.items()],
+        )
+    return _section("Reward code, data, environment and scripts", table)
 
 
 def _setting_cells(item: SettingInfo) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from migrate_tools.model import (
 )
 from pydantic import ConfigDict
 
-from migrate_agent.ledger import LedgerLine
+from migrate_agent.ledger import LedgerItem, LedgerLine
 
 SCHEMA_VERSION = "1.0"
 
@@ -57,6 +57,8 @@ class OptionsInfo(Frozen):
     verl_version: str | None = None
     mode_default: str = "sync"
     batch_policy: str = "on-policy"
+    relax_version: str = "latest"
+    """A Relax version, or the name of a contract that was read from a checkout."""
     parity_cases: int | None = None
     parity_seconds: float | None = None
 
@@ -173,6 +175,9 @@ class MigrationReport(Frozen):
     launches: tuple[LaunchInfo, ...]
     settings: tuple[SettingInfo, ...]
     ledger: tuple[LedgerLine, ...]
+    """What was read and what came out, by launch and area; settings first."""
+    left: tuple[LedgerItem, ...] = ()
+    """Things of the launches, besides settings, that were not simply kept."""
     files: tuple[FileInfo, ...]
     checks: tuple[CheckResult, ...]
     parity: ParityInfo | None

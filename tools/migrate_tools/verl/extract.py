@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from migrate_tools.model import DataSpec, Frozen, Note, RewardSpec, SourceRef, VerlRef
+from migrate_tools.model import Conserved, DataSpec, Frozen, Note, RewardSpec, SourceRef, VerlRef
+from migrate_tools.verl.conserve import conserve
 from migrate_tools.verl.extract_graph import Definition, Graph, GraphBuilder, NotExtractable
 from migrate_tools.verl.extract_rewrite import Flattener, Names
 from migrate_tools.verl.module_finder import Memo, ModuleFinder
-from migrate_tools.verl.prune import Known
+from migrate_tools.verl.prune import DROPPED, Known
 from migrate_tools.verl.signature import is_selector, returns_awaitable
 from migrate_tools.verl.specialise import specialise
 from migrate_tools.verl.traits import find_traits, third_party_imports
@@ -40,6 +41,8 @@ class Extracted(Frozen):
     dropped: tuple[Note, ...] = ()
     """Branches of a dispatch by data_source that no row of the data selects."""
     notes: tuple[Note, ...] = ()
+    conserved: tuple[Conserved, ...] = ()
+    """Every branch of the original functions and every import they use, each with its state."""
 
 
 _made: Memo[Extracted] = Memo()
@@ -66,8 +69,7 @@ def _extracted(finder: ModuleFinder, path: Path, spec: RewardSpec, known: Known)
     entry = spec.function or ""
     if is_selector(finder.load(path).code, entry):
         entry = add_selector_entry(finder, path, spec)
-    dropped = specialise(finder, path, entry, known)
-    return extract_function(finder, path, entry, dropped=dropped)
+    return extract_function(finder, path, entry, pruned=specialise(finder, path, entry, known))
 
 
 def add_selector_entry(finder: ModuleFinder, path: Path, spec: RewardSpec) -> str:
@@ -111,8 +113,8 @@ def locate(path: str, project_root: Path, verl: VerlRef) -> Path:
     raise NotExtractable(f"{path}: the reward file is missing", "restore the file or correct the path in the script")
 
 
-def extract_function(finder: ModuleFinder, path: Path, function: str, *, dropped: Iterable[Note] = ()) -> Extracted:
-    """One function of a file with all that it needs.
+def extract_function(finder: ModuleFinder, path: Path, function: str, *, pruned: Iterable[Note] = ()) -> Extracted:
+    """One function of a file with all that it needs; `pruned` are the notes of a specialisation before it.
 
     Raises:
         NotExtractable: the function is not there, or uses something that one module cannot hold.
@@ -124,6 +126,7 @@ def extract_function(finder: ModuleFinder, path: Path, function: str, *, dropped
     bodies = [flattener.module_code(item).strip("\n") for item in graph.order]
     imports = "\n".join(flattener.import_lines())
     code = "\n\n\n".join(part for part in (imports, *bodies) if part) + "\n"
+    pruned = tuple(pruned)
     compile(code, "<extracted>", "exec", dont_inherit=True)
     third_party = third_party_imports(code)
     entry = names.definitions[root]
@@ -135,7 +138,8 @@ def extract_function(finder: ModuleFinder, path: Path, function: str, *, dropped
         origins=tuple(origins(finder, graph)),
         third_party=third_party,
         traits=find_traits(code),
-        dropped=tuple(dropped),
+        dropped=tuple(note for note in pruned if note.code == DROPPED),
+        conserved=conserve(finder, graph, code, pruned),
         notes=tuple(notes(finder, graph, root, third_party, code)),
     )
 

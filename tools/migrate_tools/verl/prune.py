@@ -15,6 +15,8 @@ from migrate_tools.model import Note, SourceRef
 from migrate_tools.verl.pymodule import PyModule
 from migrate_tools.verl.truth import UnknownValue, truth
 
+DROPPED, ALWAYS = "reward-branch-dropped", "reward-branch-always"
+"""Codes of the notes: a branch that was left out; a test that was left out because it always holds."""
 Known: TypeAlias = Mapping[str, tuple[object, ...]]
 """Parameter -> the values it may have."""
 Pruned: TypeAlias = cst.BaseStatement | cst.If | cst.Else | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel
@@ -75,6 +77,7 @@ class _Prune(cst.CSTTransformer):
                 return self._body(rest.body, updated_node.leading_lines)
             return rest.with_changes(leading_lines=updated_node.leading_lines)
         if result.always:
+            self._note(original_node, always=True)
             rest = original_node.orelse
             while isinstance(rest, cst.If):
                 self._note(rest)
@@ -99,12 +102,13 @@ class _Prune(cst.CSTTransformer):
             statements[0] = first.with_changes(leading_lines=[*leading, *first.leading_lines])
         return cst.FlattenSentinel(statements)
 
-    def _note(self, node: cst.If) -> None:
+    def _note(self, node: cst.If, *, always: bool = False) -> None:
         text = " ".join(self._module.code_for_node(node.test).split())
+        what = "holds for every row: its test" if always else "is never selected by this data and"
         self.notes.append(
             Note(
-                code="reward-branch-dropped",
-                text=f"branch `{text[:160]}` is never selected by this data and was left out",
+                code=ALWAYS if always else DROPPED,
+                text=f"branch `{text[:160]}` {what} was left out",
                 source=SourceRef(file=self._shown, line=self._positions[node].start.line),
             )
         )
