@@ -175,6 +175,83 @@ class DataSpec(Frozen):
     """A few JSON-able rows made up from the contract when no file is at hand (marked so in the report)."""
 
 
+class ToolSpec(Frozen):
+    """One tool that the model may call."""
+
+    name: str
+    kind: Literal["base_tool", "function", "mcp"]
+    """base_tool: a class; function: a decorated function; mcp: found by asking servers when training starts."""
+    class_name: str
+    """Dotted class as the recipe writes it, or the function."""
+    file: str | None = None
+    """Its file, relative to the project, or "verl/..." inside a verl source; None when it is not at hand."""
+    verl_version: str | None = None
+    """The verl release the class is taken from when the recipe's own verl no longer has it."""
+    parents: tuple[str, ...] = ()
+    """Base classes, nearest first."""
+    generation: Literal["response", "text", "direct", "function", "unknown"] = "unknown"
+    """What execute takes and gives. response: (ToolResponse, reward, metrics); text: (text, reward, metrics) or text;
+    direct: the tool's arguments are its own parameters instead of one `parameters`."""
+    own_create: bool = False
+    """Whether a class of the recipe defines create (else the base's, which keeps nothing)."""
+    parameters: dict[str, Any] | None = None
+    """The whole function schema, as the chat template gets it; None when only the running class knows it."""
+    config: dict[str, Any] = {}
+    traits: tuple[str, ...] = ()
+    """As RewardSpec.traits, of the file that holds the class."""
+    source: SourceRef | None = None
+    """Where the recipe registers it."""
+
+
+class InteractionSpec(Frozen):
+    """A simulated user: verl's BaseInteraction."""
+
+    name: str
+    class_name: str
+    file: str | None = None
+    config: dict[str, Any] = {}
+    traits: tuple[str, ...] = ()
+    source: SourceRef | None = None
+
+
+class AgentLoopSpec(Frozen):
+    """An agent loop of the recipe, by the name that rows or the configuration select."""
+
+    name: str
+    class_name: str
+    file: str | None = None
+    parents: tuple[str, ...] = ()
+    arguments: dict[str, Any] = {}
+    """Keywords that its configuration file gives to the class."""
+    traits: tuple[str, ...] = ()
+    source: SourceRef | None = None
+
+
+class MultiTurn(Frozen):
+    """The multi-turn side of one launch; every limit as verl's own configuration has it."""
+
+    tools: tuple[ToolSpec, ...] = ()
+    interactions: tuple[InteractionSpec, ...] = ()
+    loops: tuple[AgentLoopSpec, ...] = ()
+    """Agent loops of the recipe; verl's own ("single_turn_agent", "tool_agent") are not listed."""
+    default_loop: str = ""
+    """Loop of rows without an agent_name; "" before verl had agent loops (0.3 and 0.4: the engine runs the tools)."""
+    row_loops: bool = False
+    """Whether the rows have a column agent_name."""
+    manager_class: str = ""
+    """An agent loop manager of the recipe's own."""
+    format: str = "hermes"
+    """How a tool call is written in the model's text (verl's tool parser)."""
+    max_assistant_turns: int | None = None
+    max_user_turns: int | None = None
+    max_parallel_calls: int = 1
+    max_tool_response_length: int = 256
+    """Characters."""
+    truncate_side: str = "middle"
+    missing: tuple[Note, ...] = ()
+    """Files and classes that are named and not at hand."""
+
+
 class Launch(Frozen):
     """One training command: what it says, and what it means under the verl version it was written for."""
 
@@ -197,6 +274,8 @@ class Launch(Frozen):
     verl: VerlRef
     reward: RewardSpec
     data: DataSpec
+    multi_turn: MultiTurn | None = None
+    """Tools, interactions and agent loops; None for a single-turn launch."""
     notes: tuple[Note, ...] = ()
 
     def get(self, key: str, default: Any = None) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from migrate_tools.errors import RefusedInput
-from migrate_tools.model import Launch, Note, Recipe, SourceRef, Translation
+from migrate_tools.model import Launch, MultiTurn, Note, Recipe, SourceRef, Translation
 
 from migrate_agent.commands.run import Options, make_request
 from migrate_agent.console import progress, table
@@ -90,6 +90,8 @@ def _launch(launch: Launch, item: Translation) -> Iterator[str]:
     yield f"  verl      {launch.verl.version}: {launch.verl.how}"
     yield f"  reward    {reward_line(launch)}, manager {launch.reward.manager}{_kwargs(launch)}"
     yield f"  data      {_data(launch)}"
+    if launch.multi_turn is not None:
+        yield from _turns(launch.multi_turn)
     if is_refused(item):
         yield from (f"  refused   {why}" for why in item.refusals)
         return
@@ -123,6 +125,23 @@ def _launch(launch: Launch, item: Translation) -> Iterator[str]:
     if rows:
         yield table(["    key", "value", "state", "Relax", "why"], rows)
     for note in (*launch.notes, *item.notes):
+        yield _note(note)
+
+
+def _turns(turns: MultiTurn) -> Iterator[str]:
+    """Tools, simulated users and agent loops, one a line."""
+    for tool in turns.tools:
+        older = f" of verl {tool.verl_version}" if tool.verl_version else ""
+        place = f"({tool.file or 'not found'}{older})"
+        yield f"  tool      {tool.name}: {tool.kind.replace('_', ' ')} {tool.class_name} {place}"
+    for user in turns.interactions:
+        yield f"  user      {user.name}: {user.class_name} ({user.file or 'not found'})"
+    for loop in turns.loops:
+        yield f"  loop      {loop.name}: {loop.class_name} ({loop.file or 'not found'})"
+    limits = {"assistant turns": turns.max_assistant_turns, "user turns": turns.max_user_turns}
+    shown = ", ".join(f"{count} {name}" for name, count in limits.items() if count is not None) or "no limit"
+    yield f"  turns     {shown}; {turns.max_parallel_calls} call(s) a turn, tool calls in the form {turns.format}"
+    for note in turns.missing:
         yield _note(note)
 
 

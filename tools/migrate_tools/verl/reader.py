@@ -12,7 +12,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from migrate_tools.errors import RefusedInput
-from migrate_tools.model import DataSpec, Launch, Note, Recipe, RewardSpec, Skipped, SourceRef, VerlRef
+from migrate_tools.model import DataSpec, Launch, MultiTurn, Note, Recipe, RewardSpec, Skipped, SourceRef, VerlRef
 from migrate_tools.verl.choose_verl import best_fit, find_verl
 from migrate_tools.verl.commands import classify
 from migrate_tools.verl.commands_of import Found, all_commands
@@ -269,11 +269,12 @@ class _LaunchReader:
         }
         reward, reward_notes = self._reward(config, settings, environment, command.module, common)
         data, data_notes = self._data(config, settings, reward, common)
+        turns = self._multi_turn(config, data, common)
         return Launch(
             name=name, script=_script_name(item, self.project), line=item.line, module=command.module,
             argv=tuple(clean_text(word) for word in item.recorded.argv),
             how="static" if item.how == "static" else "executed", environment=environment, unset=item.unset,
-            settings=tuple(settings), config=config, verl=verl, reward=reward, data=data,
+            settings=tuple(settings), config=config, verl=verl, reward=reward, data=data, multi_turn=turns,
             notes=tuple(_unique([*notes, *reward_notes, *data_notes])),
         )  # fmt: skip
 
@@ -286,6 +287,11 @@ class _LaunchReader:
         from migrate_tools.verl.data_reader import read_data
 
         return read_data(config, settings, reward=reward, **common)
+
+    def _multi_turn(self, config: Any, data: DataSpec, common: Any) -> MultiTurn | None:
+        from migrate_tools.verl.multi_turn import read_multi_turn
+
+        return read_multi_turn(config, data, **common)
 
     def _notes(self, item: Found, composed: Composed, remark: str) -> list[Note]:
         place = SourceRef(file=item.file, line=item.line)

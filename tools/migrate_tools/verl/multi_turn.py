@@ -1,0 +1,178 @@
+"""Reads the multi-turn side of a launch: limits, tools, interactions, agent loops.
+
+Keys and their versions: verl 0.4.0 to 0.9.1, verl/trainer/config/rollout/rollout.yaml, `multi_turn` and `agent`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from migrate_tools.model import AgentLoopSpec, DataSpec, InteractionSpec, MultiTurn, Note, SourceRef, VerlRef
+from migrate_tools.verl.class_tree import ClassTree, Lineage
+from migrate_tools.verl.module_finder import ModuleFinder
+from migrate_tools.verl.paths import walk
+from migrate_tools.verl.tools_reader import ToolReader
+
+TURNS, AGENT = "actor_rollout_ref.rollout.multi_turn", "actor_rollout_ref.rollout.agent"
+OWN_LOOPS = frozenset({"", "single_turn_agent", "tool_agent"})
+"""Loops that verl itself has."""
+CLASS_KEYS = ("agent_loop_manager_class", "agent_loop_manager_cls")
+MAX_SEARCHED = 4000
+
+
+def read_multi_turn(
+    config: Mapping[str, Any],
+    data: DataSpec,
+    *,
+    project_root: Path,
+    recipe_root: Path,
+    verl: VerlRef,
+    resolve: Callable[[str], Path | None],
+) -> MultiTurn | None:
+    """The multi-turn side of a launch, None when it has none.
+
+    Nothing is imported: classes are found in the files of the recipe and of verl.
+    """
+
+    def turn(name: str, default: Any = None) -> Any:
+        return config.get(f"{TURNS}.{name}", default)
+
+    default_loop = _text(config.get(f"{AGENT}.default_agent_loop"))
+    row_loops = "agent_name" in data.columns
+    tool_file = _text(turn("tool_config_path")) or _text(config.get("data.tool_config_path"))
+    function_file = _text(turn("function_tool_path")) or _text(config.get("data.function_tool_path"))
+    user_file = _text(turn("interaction_config_path"))
+    loop_file = _text(config.get(f"{AGENT}.agent_loop_config_path"))
+    manager = next((text for key in CLASS_KEYS if (text := _text(config.get(f"{AGENT}.{key}")))), "")
+    own_loop = default_loop not in OWN_LOOPS or bool(loop_file)
+    if not (turn("enable") or row_loops or own_loop or manager or default_loop == "tool_agent"):
+        return None
+    finder = ModuleFinder(project_root, Path(verl.root), (recipe_root,))
+    reader = ToolReader(finder, recipe_root / "__init__.py", verl, resolve)
+    tools = reader.from_config(tool_file) if tool_file else []
+    tools += reader.from_functions(function_file) if function_file else []
+    loops = _loops(reader, finder, recipe_root, loop_file, default_loop)
+    return MultiTurn(
+        tools=tuple(tools),
+        interactions=tuple(_interactions(reader, finder, recipe_root, user_file)) if user_file else (),
+        loops=tuple(loops),
+        default_loop=default_loop,
+        row_loops=row_loops,
+        manager_class=manager,
+        format=_text(turn("format")) or "hermes",
+        max_assistant_turns=_number(turn("max_assistant_turns", turn("max_turns"))),
+        max_user_turns=_number(turn("max_user_turns")),
+        max_parallel_calls=_number(turn("max_parallel_calls")) or 1,
+        max_tool_response_length=_number(turn("max_tool_response_length")) or 256,
+        truncate_side=_text(turn("tool_response_truncate_side")) or "middle",
+        missing=tuple(dict.fromkeys(reader.missing)),
+    )
+
+
+def _interactions(reader: ToolReader, finder: ModuleFinder, recipe_root: Path, text: str) -> list[InteractionSpec]:
+    content, place = reader.load_yaml(text, "interaction configuration")
+    entries = content.get("interaction") if isinstance(content, dict) else None
+    found: list[InteractionSpec] = []
+    for number, entry in enumerate(entries if isinstance(entries, list) else []):
+        class_name = _text(entry.get("class_name")) if isinstance(entry, dict) else ""
+        if not class_name:
+            continue
+        lineage = ClassTree(finder, recipe_root / "__init__.py").dotted(class_name) or reader.by_file_name(class_name)
+        if lineage is None:
+            _missing(reader, f"the interaction class {class_name} is not in the recipe or in verl", place(number))
+        config = entry.get("config")
+        found.append(
+            InteractionSpec(
+                name=_text(entry.get("name")) or interaction_name(class_name),
+                class_name=class_name,
+                file=lineage.first.shown if lineage else None,
+                config=dict(config) if isinstance(config, dict) else {},
+                traits=reader.traits(lineage) if lineage else (),
+                source=place(number),
+            )
+        )
+    return found
+
+
+def interaction_name(class_name: str) -> str:
+    """The name verl gives to an interaction that has none: its class without "Interaction", in lower case."""
+    leaf = class_name.rpartition(".")[2]
+    return leaf.removesuffix("Interaction").lower() or leaf.lower()
+
+
+def _loops(
+    reader: ToolReader, finder: ModuleFinder, recipe_root: Path, text: str, default_loop: str
+) -> list[AgentLoopSpec]:
+    """Agent loops from the configuration file, and the default one when a decorator registers it."""
+    found: list[AgentLoopSpec] = []
+    if text:
+        content, place = reader.load_yaml(text, "agent loop configuration")
+        for number, entry in enumerate(content if isinstance(content, list) else []):
+            target = _text(entry.get("_target_")) if isinstance(entry, dict) else ""
+            if target:
+                lineage = ClassTree(finder, recipe_root / "__init__.py").dotted(target) or reader.by_file_name(target)
+                if lineage is None:
+                    _missing(reader, f"the agent loop {target} is not in the recipe or in verl", place(number))
+                rest = {str(key): value for key, value in entry.items() if key not in ("name", "_target_")}
+                found.append(_loop(reader, _text(entry.get("name")), target, lineage, rest, place(number)))
+    if default_loop not in OWN_LOOPS and default_loop not in {item.name for item in found}:
+        registered = registered_loop(finder, recipe_root, default_loop)
+        if registered is None:
+            _missing(reader, f"no class of the recipe is registered as the agent loop {default_loop}", None)
+        else:
+            source = SourceRef(file=registered.first.shown, line=registered.first.node.lineno)
+            found.append(_loop(reader, default_loop, registered.first.name, registered, {}, source))
+    return found
+
+
+def _loop(
+    reader: ToolReader, name: str, target: str, lineage: Lineage | None, rest: dict[str, Any], source: SourceRef
+) -> AgentLoopSpec:
+    return AgentLoopSpec(
+        name=name,
+        class_name=target,
+        file=lineage.first.shown if lineage else None,
+        parents=tuple(item.name for item in lineage.classes[1:]) if lineage else (),
+        arguments=rest,
+        traits=reader.traits(lineage) if lineage else (),
+        source=source,
+    )
+
+
+def registered_loop(finder: ModuleFinder, folder: Path, name: str) -> Lineage | None:
+    """The class below a folder that carries `@register("name")`."""
+    for path in list(walk(folder))[:MAX_SEARCHED]:
+        if path.suffix != ".py":
+            continue
+        text = path.read_text("utf-8", errors="replace")
+        if name not in text or "register" not in text:
+            continue
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError):
+            continue
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and any(_registers(item, name) for item in node.decorator_list):
+                return ClassTree(finder, path).inside(path, node.name)
+    return None
+
+
+def _registers(decorator: ast.expr, name: str) -> bool:
+    if not isinstance(decorator, ast.Call) or ast.unparse(decorator.func).rpartition(".")[2] != "register":
+        return False
+    return any(isinstance(word, ast.Constant) and word.value == name for word in decorator.args)
+
+
+def _missing(reader: ToolReader, text: str, place: SourceRef | None) -> None:
+    reader.missing.append(Note(code="multi-turn-class-missing", text=text, source=place))
+
+
+def _text(value: Any) -> str:
+    return "" if value in (None, False, "null", "None") else str(value)
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
