@@ -137,11 +137,11 @@ def test_all_zero_where_the_original_is_not_fails(bench: Callable[..., Any]) -> 
 
 def test_agreement_on_refusals_alone_is_not_a_pass(bench: Callable[..., Any]) -> None:
     secret = """
+    import hashlib
+
     def compute_score(data_source, solution_str, ground_truth, extra_info=None):
-        return float(solution_str.count("no case has this text") > 0)
+        return float(hashlib.sha256(solution_str.encode()).digest()[:5] == bytes(5))
 """
-    result = bench(secret.replace("no case has this text", "".join(reversed("txet siht sah esac on")) * 9)).check(
-        cases=80
-    )
+    result = bench(secret).check(cases=80)
     assert result.status == "not_checkable"
     assert "accepted none of them" in result.summary

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from migrate_tools.model import RewardSpec
 from migrate_tools.parity import forms, patterns, texts
+from migrate_tools.parity.case import Case, answers_of, make_case
 from migrate_tools.parity.mine import Mined
-from migrate_tools.parity.rows import ground_truth
 
 SHARES = {
     "hand": 22,
@@ -27,27 +26,6 @@ SHARES = {
 }
 """Share of the case budget in percent, each at least a few."""
 FILLER = "Let us think about this step by step. "
-
-
-@dataclass(frozen=True)
-class Case:
-    """One model output for one row."""
-
-    row: int
-    """Index over all rows of the frozen files."""
-    family: str
-    raw: str
-    """What the model wrote, special tokens inside the text included, without the end token."""
-    old: str
-    """What verl's manager passes to the scorer."""
-    new: str
-    """What Relax has in Sample.response."""
-    length: int
-    """Tokens of the response."""
-
-    def line(self) -> str:
-        """The case as one line of JSON."""
-        return json.dumps(asdict(self))
 
 
 @dataclass(frozen=True)
@@ -114,32 +92,8 @@ def _finished(
             continue
         seen.add(key)
         prompt = rows[draft.row].get(prompt_key)
-        cases.append(
-            Case(draft.row, draft.family, draft.raw, *both_texts(draft.raw, prompt, spec, family, ended), length)
-        )
+        cases.append(make_case(draft.row, draft.family, draft.raw, prompt, spec, family, length=length, ended=ended))
     return cases
-
-
-def both_texts(raw: str, prompt: Any, spec: RewardSpec, family: texts.Family, ended: bool = True) -> tuple[str, str]:
-    """What verl's scorer and what Relax's hook get for one model output."""
-    new = raw + (family.end if ended else "")
-    old = new
-    if spec.text == "prompt_and_response":
-        old = texts.flat_prompt(prompt, family) + old
-    if spec.skip_special_tokens:
-        old = texts.without_special(old, family)
-    return old, new
-
-
-def answers_of(row: Mapping[str, Any]) -> list[str]:
-    """Texts that may be the right answer of a row: at least one."""
-    found = forms.leaves(ground_truth(row))
-    extra = row.get("extra_info")
-    if isinstance(extra, Mapping):
-        for key in ("answer", "solution", "target", "ground_truth"):
-            if isinstance(extra.get(key), str):
-                found += forms.leaves(extra[key], 3)
-    return list(dict.fromkeys(found)) or ["42"]
 
 
 def _spread(pool: Sequence[_Draft], count: int) -> list[_Draft]:

@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from migrate_tools.model import Example, Flag, Launch, Recipe, Translation
 from migrate_tools.parity import guard
 from migrate_tools.parity.frozen import CASES, FrozenCases
-from migrate_tools.parity.oracle import CASE_SECONDS, fresh_folder, last_line
+from migrate_tools.parity.oracle import CASE_SECONDS, last_line
+from migrate_tools.parity.sandbox_data import fresh_folder
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
 
 STAGE = "/stage"

@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.parity import clock, managers, stubs, supervise
-from migrate_tools.parity.coverage import LineTrace
+from migrate_tools.parity.probes import Notes, compile_probed
 from migrate_tools.parity.sandbox_data import load_cases, load_rows
 
 SEEDS = (0, 1)
 CLOCK_STEP = 41.4 * 24 * 3600
 """Seconds by which the clock of the second run is ahead: another month, weekday and hour."""
-QUIET = 150
-"""Tracing stops after so many cases without a new line: it slows the scorer down."""
+PROBES: Notes | None = None
+"""Set where inputs are looked for: parts of a module that are compiled here get probes too."""
 
 
 def main(argv: list[str]) -> None:
@@ -71,12 +71,10 @@ def _one_run(job_path: str, seed: int) -> None:
 
 
 def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]], seed: int) -> supervise.Runner:
-    """Loads the scorer in this process; the runner scores one case and reports the lines it was first to run."""
+    """Loads the scorer in this process; the runner scores one case."""
     if seed:
         clock.shift(CLOCK_STEP)
     function, manager, loop = _prepare(job)
-    trace = LineTrace(job.get("trace_files", ())) if seed == 0 else None
-    quiet = 0
     tape = None
     if job.get("tape"):
         from migrate_tools.parity import clients
@@ -84,7 +82,6 @@ def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, A
         tape = clients.install(job["tape"])
 
     def run(index: int) -> dict[str, Any]:
-        nonlocal quiet
         case = cases[index]
         random.seed(1000 * seed + index)
         if "numpy" in sys.modules:
@@ -93,24 +90,14 @@ def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, A
         if tape is not None:
             tape.begin()
         call = managers.Call(rows[case["row"]], case["old"], case["length"])
-        tracing = trace is not None and quiet < QUIET
-        if trace is not None and tracing:
-            trace.start()
         try:
             record = {"kind": "value", **managers.score(manager, function, call, loop)}
         except stubs.StandInUsed as error:
             record = {"kind": "missing", "error": str(error)}
         except Exception as error:
             record = {"kind": "exception", "error": supervise.describe(error)}
-        finally:
-            if trace is not None and tracing:
-                trace.stop()
         if stubs.used:
             record = {"kind": "missing", "error": stubs.used[0]}
-        lines = trace.new_lines() if trace is not None else []
-        quiet = 0 if lines else quiet + 1
-        if lines:
-            record["lines"] = lines
         if tape is not None:
             record["requests"] = tape.seen()
         return record
@@ -167,10 +154,14 @@ def _fragment(path: Path) -> Any:
         if not isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.Assign)):
             continue
         try:
-            exec(compile(ast.Module([node], []), str(path), "exec"), module.__dict__)
+            exec(_compiled(ast.Module([node], []), str(path)), module.__dict__)
         except (ImportError, NameError, stubs.StandInUsed):
             continue
     return module
+
+
+def _compiled(tree: Any, path: str) -> Any:
+    return compile(tree, path, "exec") if PROBES is None else compile_probed(tree, path, PROBES)
 
 
 def _groups(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]]) -> list[dict[str, Any]]:

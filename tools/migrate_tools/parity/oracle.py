@@ -15,12 +15,14 @@ from typing import Any
 
 from migrate_tools.model import DataSpec, Launch, Recipe
 from migrate_tools.packages import install_command
-from migrate_tools.parity import coverage, oldjob, texts
-from migrate_tools.parity.balance import more_cases, shares
-from migrate_tools.parity.cases import Case, make_cases
+from migrate_tools.parity import guided, oldjob, texts
+from migrate_tools.parity.balance import shares
+from migrate_tools.parity.case import Case
+from migrate_tools.parity.cases import make_cases
 from migrate_tools.parity.frozen import CASES, ORACLE, Budget, FrozenCases, close, load
 from migrate_tools.parity.mine import Mined, mine
 from migrate_tools.parity.rows import sample_rows, write_rows
+from migrate_tools.parity.sandbox_data import fresh_folder
 from migrate_tools.parity.stubs import HEAVY
 from migrate_tools.parity.values import same
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
@@ -30,6 +32,8 @@ __all__ = ["Budget", "FrozenCases", "freeze", "load"]
 CASE_SECONDS = 4.0
 UNSTABLE = {"random": "it draws random numbers", "time": "it reads the clock"}
 """Traits of a scorer that let two runs differ: the second one has other seeds and a later clock."""
+SEED_PERCENT = 60
+"""Share of the cases that is made beforehand; the rest is made from what those do on the old reward."""
 CLIENTS = frozenset({"aiohttp", "httpx", "openai", "requests"})
 """HTTP clients that taped answers replace."""
 
@@ -64,21 +68,36 @@ def freeze(
     names, rows = write_rows(rows, folder)
     rows = as_prompted(rows, launch.data)
     family = texts.family_of(str(launch.get("actor_rollout_ref.model.path", "")))
-    cases = make_cases(
+    seeds = make_cases(
         rows,
         launch.reward,
         sources.mined,
         prompt_key=launch.data.prompt_key,
         family=family,
-        budget=budget.cases * 3 // 5,
+        budget=budget.cases * SEED_PERCENT // 100,
     )
     tape = tape_settings(launch, sources.mined)
     meta |= {"rows": names, "rows_from": rows_from, "family": family.name, "tape": tape, "row_count": len(rows)}
-    job = _old_job(recipe, launch, names, budget.seconds, tape, sources.trace_names())
-    runs = _both_rounds(sandbox, recipe, launch, job, folder, cases, rows, family, budget)
+    job = _old_job(recipe, launch, names, budget.seconds, tape)
+    found = guided.search(
+        sandbox,
+        recipe,
+        launch,
+        job,
+        folder,
+        seeds,
+        sources.mined,
+        cases=max(budget.cases, len(seeds)),
+        own_rows=len(rows),
+        family=family.name,
+        functions=sources.functions(),
+    )
+    cases = found.cases
+    meta |= {"coverage": found.coverage, "cut": found.cut, "search_seconds": found.seconds}
+    runs = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in cases], folder.parent / "old")
     if isinstance(runs, str):
         return close(folder, {**meta, "reason": runs}, [case.line() for case in cases], [])
-    return _closed(folder, meta, cases, runs, sources)
+    return _closed(folder, meta, cases, runs)
 
 
 def as_prompted(rows: Sequence[Mapping[str, Any]], data: DataSpec) -> list[dict[str, Any]]:
@@ -109,46 +128,13 @@ def closed_oracle(work: Path, launch: str, key: str) -> Path | None:
     return None
 
 
-def _both_rounds(
-    sandbox: Sandbox,
-    recipe: Recipe,
-    launch: Launch,
-    job: dict[str, Any],
-    folder: Path,
-    cases: list[Case],
-    rows: Sequence[Mapping[str, Any]],
-    family: texts.Family,
-    budget: Budget,
-) -> list[dict[str, Any]] | str:
-    """Runs the cases, adds to `cases` what the first round suggests, and runs that too."""
-    place = folder.parent / "old"
-    runs = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in cases], place)
-    if isinstance(runs, str):
-        return runs
-    left = max(budget.cases - len(cases), budget.cases // 4)
-    key = launch.data.prompt_key
-    extra = more_cases(rows, launch.reward, cases, runs[0]["records"], prompt_key=key, family=family, budget=left)
-    if not extra:
-        return runs
-    second = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in extra], place)
-    if isinstance(second, str):
-        return runs
-    cases.extend(extra)
-    for run, more in zip(runs, second, strict=True):
-        run["records"] += more["records"]
-        run["seconds"] += more["seconds"]
-    return runs
-
-
 def old_job(recipe: Recipe, launch: Launch, frozen: FrozenCases, *, seconds: float) -> dict[str, Any]:
     """The old side's job for other cases over the rows of an oracle: one run, no tracing."""
-    job = _old_job(recipe, launch, frozen.row_files, seconds, frozen.meta["tape"], [])
+    job = _old_job(recipe, launch, frozen.row_files, seconds, frozen.meta["tape"])
     return {**job, "repeat": False}
 
 
-def _old_job(
-    recipe: Recipe, launch: Launch, rows: list[str], seconds: float, tape: Any, trace: list[str]
-) -> dict[str, Any]:
+def _old_job(recipe: Recipe, launch: Launch, rows: list[str], seconds: float, tape: Any) -> dict[str, Any]:
     return {
         "rows": rows,
         "cases": CASES,
@@ -160,7 +146,6 @@ def _old_job(
         "environment": dict(oldjob.environment(launch)),
         "case_seconds": CASE_SECONDS,
         "total_seconds": seconds,
-        "trace_files": trace,
         "tape": tape,
         "repeat": True,
     }
@@ -201,30 +186,19 @@ def run_old(
     return [json.loads(result.read_text(encoding="utf-8")) for result in results]
 
 
-def fresh_folder(place: Path) -> None:
-    """An empty folder that the sandbox's own user may write to."""
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    place.chmod(0o777)
-
-
 def last_line(stderr: bytes) -> str:
     """The last line of an error output."""
     lines = stderr.decode("utf-8", "replace").strip().splitlines()
     return lines[-1][:300] if lines else "no reason given"
 
 
-def _closed(
-    folder: Path, meta: dict[str, Any], cases: list[Case], runs: list[dict[str, Any]], sources: _Sources
-) -> FrozenCases:
+def _closed(folder: Path, meta: dict[str, Any], cases: list[Case], runs: list[dict[str, Any]]) -> FrozenCases:
     first, second = (run["records"] for run in runs)
     kept: list[str] = []
     outcomes: list[dict[str, Any]] = []
-    lines: set[str] = set()
     for case, one, other in zip(cases, first, second, strict=True):
         if "skipped" in (one["kind"], other["kind"]):
             continue
-        lines.update(one.pop("lines", ()))
         one["stable"] = agree(one, other)
         kept.append(case.line())
         outcomes.append(one)
@@ -232,7 +206,6 @@ def _closed(
         "families": dict(sorted(Counter(case.family for case in cases).items())),
         "skipped": len(cases) - len(kept),
         "seconds": round(max(run["seconds"] for run in runs), 3),
-        "coverage": sources.coverage(lines),
         "groups": [record for record in runs[0].get("groups", ())],
         **shares(outcomes),
     }
@@ -341,21 +314,10 @@ class _Sources:
         wanted = names - set(sys.stdlib_module_names) - HEAVY - CLIENTS - {"verl", "recipe"}
         return sorted(name for name in wanted if importlib.util.find_spec(name) is None)
 
-    def trace_names(self) -> list[str]:
-        """Files to trace, as named inside the sandbox."""
-        return [inside for _, inside in self._files]
-
-    def coverage(self, seen: set[str]) -> dict[str, Any]:
-        """Lines of the reward's functions that ran, of how many, and the first that did not."""
-        functions = _function_names(self._code)
-        total, hit, missed, entered = 0, 0, [], set()
-        for path, inside in self._files:
-            lines = coverage.body_lines(path, functions)
-            ran = {line for line in lines if f"{inside}:{line}" in seen}
-            total, hit = total + len(lines), hit + len(ran)
-            missed += [f"{inside.split('/', 2)[-1]}:{line}" for line in sorted(lines - ran)]
-            entered |= coverage.functions_at(path, ran)
-        return {"lines": total, "hit": hit, "missed": missed[:40], "functions": sorted(entered)}
+    def functions(self) -> list[str]:
+        """Functions of the reward as "file:function", files as named inside the sandbox."""
+        names = _function_names(self._code) or []
+        return [f"{inside}:{name}" for _, inside in self._files for name in names]
 
 
 def _function_names(code: str) -> list[str] | None:

@@ -12,7 +12,7 @@ from typing import Any
 from migrate_tools.parity.faults import Fault, seed_faults
 from migrate_tools.parity.frozen import FrozenCases
 from migrate_tools.parity.newjob import Context, run_new
-from migrate_tools.parity.oracle import fresh_folder
+from migrate_tools.parity.sandbox_data import fresh_folder
 from migrate_tools.parity.verdicts import judge
 
 PLUMBING = frozenset(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import DataSpec
+from migrate_tools.parity.case import ground_truth
 
 PER_SOURCE = 8
 MOST = 48
@@ -93,12 +94,6 @@ def _thinned(rows: Iterable[dict[str, Any]], source_key: str, per_source: int) -
             mine.append(row)
             truths[source].add(truth)
     return [row for group in kept.values() for row in group]
-
-
-def ground_truth(row: Mapping[str, Any]) -> Any:
-    """reward_model.ground_truth of a row, or None."""
-    model = row.get("reward_model")
-    return model.get("ground_truth") if isinstance(model, Mapping) else None
 
 
 def _minimal(data: DataSpec) -> list[dict[str, Any]]:

@@ -1,11 +1,19 @@
-"""Reads rows and cases inside the sandbox, rows as the framework of that side reads them."""
+"""Rows and cases for the sandbox: its folder, and how they are read there, rows as that side's framework reads them."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+
+def fresh_folder(place: Path) -> None:
+    """An empty folder that the sandbox's own user may write to."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    place.chmod(0o777)
 
 
 def load_rows(folder: Path, names: Sequence[str], reader: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from migrate_tools.model import Launch
 from migrate_tools.parity import texts
-from migrate_tools.parity.cases import Case, both_texts
+from migrate_tools.parity.case import Case, both_texts
 from migrate_tools.parity.frozen import FrozenCases
 from migrate_tools.parity.newjob import Context, run_new
 from migrate_tools.parity.verdicts import judge

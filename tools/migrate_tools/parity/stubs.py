@@ -71,8 +71,9 @@ class _HeavyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Last in sys.meta_path: serves what nobody else could import."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if name.partition(".")[0] not in HEAVY:
-            return None
+        root, _, part = name.partition(".")
+        if root not in HEAVY or part and not isinstance(sys.modules.get(root), _StandInModule):
+            return None  # a package that is really there lacks this part, and may well know it
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
