@@ -97,7 +97,7 @@ def freeze(
     runs = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in cases], folder.parent / "old")
     if isinstance(runs, str):
         return close(folder, {**meta, "reason": runs}, [case.line() for case in cases], [])
-    return _closed(folder, meta, cases, runs)
+    return _closed(folder, meta, cases, runs, sources.traits)
 
 
 def as_prompted(rows: Sequence[Mapping[str, Any]], data: DataSpec) -> list[dict[str, Any]]:
@@ -192,7 +192,9 @@ def last_line(stderr: bytes) -> str:
     return lines[-1][:300] if lines else "no reason given"
 
 
-def _closed(folder: Path, meta: dict[str, Any], cases: list[Case], runs: list[dict[str, Any]]) -> FrozenCases:
+def _closed(
+    folder: Path, meta: dict[str, Any], cases: list[Case], runs: list[dict[str, Any]], traits: Sequence[str]
+) -> FrozenCases:
     first, second = (run["records"] for run in runs)
     kept: list[str] = []
     outcomes: list[dict[str, Any]] = []
@@ -209,7 +211,7 @@ def _closed(folder: Path, meta: dict[str, Any], cases: list[Case], runs: list[di
         "groups": [record for record in runs[0].get("groups", ())],
         **shares(outcomes),
     }
-    reason, missing = _whole_run_reason(outcomes, sources.traits, made_up=meta["rows_from"] == "made_up")
+    reason, missing = _whole_run_reason(outcomes, traits, made_up=meta["rows_from"] == "made_up")
     return close(folder, {**meta, "reason": reason, "missing": missing}, kept, outcomes)
 
 
