@@ -353,6 +353,17 @@ class EffectRow(Frozen):
     relax: str
     same: bool
     why: str = ""
+    verl_value: Any = None
+    """What verl's cell says, for programs: numbers, words, lists or a mapping of them."""
+    relax_value: Any = None
+    """Relax's cell likewise; where the two are equal, `same` holds."""
+    risk: Risk = "none"
+    """What a difference changes."""
+    explained: bool = True
+    """Whether something that was translated accounts for the difference."""
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.verl, self.relax, self.same, self.why))
 
 
 class BatchPlan(Frozen):

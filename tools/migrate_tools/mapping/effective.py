@@ -1,23 +1,31 @@
 """The effective-training table: what each side will do, in numbers.
 
 The verl side is computed from the launch by verl's rules, the Relax side from the flags as written (parsed by the
-flag contract, defaults included) by Relax's rules. Neither looks at how the flags came about, so a wrong flag shows.
+flag contract, defaults included) by Relax's rules. Neither looks at how the flags came about, so a wrong flag shows:
+its row differs, nothing accounts for it, and the launch can at best become `partial`.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
-from migrate_tools.mapping import loss, optimizer, rollout
-from migrate_tools.mapping.batch import VerlBatch, read_batch
-from migrate_tools.mapping.draft import Draft
-from migrate_tools.mapping.effective_text import Side, relax_side, roles_text, verl_side
-from migrate_tools.mapping.facts import ROLLOUT
-from migrate_tools.model import EffectRow, Flag
+from migrate_tools.mapping.draft import Draft, Outcome
+from migrate_tools.mapping.effective_lr import verl_warmup
+from migrate_tools.mapping.effective_relax import relax_rows, roles_text
+from migrate_tools.mapping.effective_side import Side, equal, moments
+from migrate_tools.mapping.effective_verl import Counts, counts, training_rows
+from migrate_tools.mapping.effective_verl_run import run_rows
+from migrate_tools.mapping.effective_why import SET_BY, Case, why
+from migrate_tools.mapping.facts import Facts
+from migrate_tools.model import EffectRow, Flag, Risk, Translated
 
-__all__ = ["argv_of", "effective_rows"]
+__all__ = ["argv_of", "effective_rows", "unexplained"]
+
+SPEED: Final = frozenset({"GPUs", "GPUs an engine", "micro batch", "parallel sizes"})
+"""Rows that change speed and memory, not what is learned."""
+UNEXPLAINED: Final = "nothing that was translated accounts for this: check the flag"
 
 
 def argv_of(flags: Sequence[Flag], mode: str = "SYNC") -> list[str]:
@@ -32,81 +40,87 @@ def argv_of(flags: Sequence[Flag], mode: str = "SYNC") -> list[str]:
     return words
 
 
-def effective_rows(draft: Draft, flags: Sequence[Flag]) -> tuple[EffectRow, ...]:
-    """Both sides, row by row; a row that differs says why."""
-    batch = read_batch(draft.facts)
+def effective_rows(draft: Draft, flags: Sequence[Flag], settings: Sequence[Translated] = ()) -> tuple[EffectRow, ...]:
+    """Both sides, row by row; a row that differs says why.
+
+    Args:
+        settings: what became of the recipe's settings, to account for differences.
+    """
+    facts = draft.facts
+    size = counts(facts)
     values = draft.contract.parse(argv_of(flags)).values
-    left = verl_side(draft.facts, batch)
-    right = relax_side(values, draft.facts)
+    left, right = sides(facts, size, values)
     if any(flag.group == "ASYNC" for flag in flags):
-        split = draft.contract.parse(argv_of(flags, "ASYNC")).values
-        right["GPUs"] = right["GPUs"]._replace(text=f"{right['GPUs'].text}; async {roles_text(split)}")
-    return tuple(_row(draft, batch, values, name, left[name], right[name]) for name in left)
+        other = draft.contract.parse(argv_of(flags, "ASYNC")).values
+        right["GPUs"] = right["GPUs"]._replace(text=f"{right['GPUs'].text}; async {roles_text(other)}")
+        bound = f"async up to {other.get('max_staleness')} rollouts"
+        right["staleness"] = right["staleness"]._replace(text=f"{right['staleness'].text}; {bound}")
+    outcomes = {item.key: Outcome(item.status, item.relax, item.reason, item.risk) for item in settings}
+    outcomes |= draft.outcomes
+    return tuple(_row(facts, size, values, outcomes, name, left[name], right[name]) for name in left)
 
 
-def _row(draft: Draft, batch: VerlBatch, values: Any, name: str, left: Side, right: Side) -> EffectRow:
-    same = left.facts == right.facts
-    why = "" if same else _why(draft, batch, values, name)
-    keys = _SET_BY.get(name, ())
-    text = left.text if not keys or draft.facts.is_set(*keys) else f"{left.text} (verl's default)"
-    return EffectRow(name=name, verl=text, relax=right.text, same=same, why=why)
+def sides(facts: Facts, size: Counts, values: Mapping[str, Any]) -> tuple[dict[str, Side], dict[str, Side]]:
+    """verl's cells and Relax's; every row of verl's has its counterpart."""
+    left = {**training_rows(facts, size), **run_rows(facts, size)}
+    looked = moments(size.steps, verl_warmup(facts, size.steps) or 0)
+    right = relax_rows(values, size.rows, size.prompts * size.group, looked)
+    return left, right
 
 
-def _why(draft: Draft, batch: VerlBatch, values: Any, name: str) -> str:
-    policy = draft.batch.policy if draft.batch else "on-policy"
-    if (
-        name in ("samples a step", "updates a step", "length of training")
-        and policy == "on-policy"
-        and batch.updates > 1
-    ):
-        if name == "length of training":
-            return "rows that do not fill a batch are dropped per smaller batch: a few more prompts are used"
-        return (
-            f"batch policy on-policy: {batch.updates} rollouts take the place of one verl step; samples an update are "
-            "the same, the data is fresher"
-        )
-    if name in ("updates a step", "length of training") and batch.epochs > 1:
-        return f"verl makes {batch.epochs} passes over each batch, Relax one"
-    for keys in _KEYS.get(name, ()):
-        outcome = draft.outcomes.get(keys)
-        if outcome is not None and outcome.status in ("unsupported", "approximate"):
-            return outcome.reason
-    return _FIXED.get(name, "see the settings below")
+def _close_rates(one: Any, other: Any) -> bool:
+    """Learning rates at the same steps, up to a millionth of the highest."""
+    if not isinstance(one, dict) or not isinstance(other, dict) or one["steps"] != other["steps"]:
+        return False
+    top = max(map(abs, one["rates"]), default=0.0)
+    return all(abs(a - b) <= 1e-6 * top for a, b in zip(one["rates"], other["rates"], strict=True))
 
 
-_ACTOR = "actor_rollout_ref.actor."
-_KEYS: dict[str, tuple[str, ...]] = {
-    "KL": ("algorithm.use_kl_in_reward", _ACTOR + "use_kl_loss", _ACTOR + "kl_loss_type", "algorithm.kl_penalty"),
-    "dual clip": (_ACTOR + "clip_ratio_c",),
-    "loss aggregation": (_ACTOR + "loss_agg_mode",),
-    "importance weights": ("algorithm.rollout_correction.rollout_is", "algorithm.rollout_correction.bypass_mode"),
-    "learning-rate schedule": optimizer.STYLE_KEYS,
-    "prompts that are too long": (rollout.TRUNCATION,),
-    "evaluation": ("trainer.val_before_train", "trainer.test_freq"),
-    "length of training": ("trainer.total_epochs",),
+def _close_filter(one: Any, other: Any) -> bool:
+    """The same filter; over-sampling is rounded up to whole prompts."""
+    if not isinstance(one, dict) or not isinstance(other, dict) or one["on"] != other["on"]:
+        return False
+    made = [side["generated a trained prompt"] for side in (one, other)]
+    return bool(made[0] <= made[1] + 1e-6 and made[1] < made[0] + 1.0) if one["on"] else bool(made[0] == made[1])
+
+
+_COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "learning rate over the run": _close_rates,
+    "group filter": _close_filter,
 }
-_SET_BY: dict[str, tuple[str, ...]] = {
-    "estimator": ("algorithm.adv_estimator",),
-    "advantage normalisation": ("algorithm.norm_adv_by_std_in_grpo",),
-    "KL": ("algorithm.use_kl_in_reward", "algorithm.kl_ctrl.kl_coef", _ACTOR + "use_kl_loss", _ACTOR + "kl_loss_coef"),
-    "clipping": (loss.CLIP, loss.LOW, loss.HIGH),
-    "dual clip": (loss.DUAL,),
-    "loss aggregation": (loss.AGG,),
-    "entropy bonus": (_ACTOR + "entropy_coeff",),
-    "learning rate": (optimizer.OPTIM + "lr",),
-    "learning-rate schedule": (
-        *optimizer.STYLE_KEYS,
-        optimizer.OPTIM + "lr_warmup_steps",
-        optimizer.OPTIM + "lr_warmup_steps_ratio",
-    ),
-    "Adam": (optimizer.OPTIM + "betas", optimizer.OPTIM + "weight_decay"),
-    "gradient clipping": optimizer.CLIP_KEYS,
-    "training sampling": tuple(ROLLOUT + name for name in ("temperature", "top_p", "top_k", "do_sample")),
-    "length of training": ("trainer.total_epochs", "trainer.total_training_steps"),
-}
-"""Settings that decide a row: where the recipe sets none of them, verl's default is what was translated."""
-_FIXED = {
-    "precision": "verl's engine and Relax's keep different types",
-    "evaluation": "Relax evaluates only with an interval and data",
-    "old log-probs": "Relax's ppo takes the log-probs of the rollout engine",
-}
+
+
+def _row(
+    facts: Facts,
+    size: Counts,
+    values: Mapping[str, Any],
+    outcomes: Mapping[str, Outcome],
+    name: str,
+    left: Side,
+    right: Side,
+) -> EffectRow:
+    same = _COMPARE.get(name, equal)(left.value, right.value)
+    reason = "" if same else why(Case(name, left, right, facts, size, values, outcomes))
+    keys = SET_BY.get(name, ())
+    text = left.text if not keys or facts.is_set(*keys) else f"{left.text} (verl's default)"
+    risk: Risk = "speed" if name in SPEED else "training"
+    return EffectRow(
+        name=name,
+        verl=text,
+        relax=right.text,
+        same=same,
+        why=reason or ("" if same else UNEXPLAINED),
+        verl_value=left.value,
+        relax_value=right.value,
+        risk="none" if same else risk,
+        explained=same or bool(reason),
+    )
+
+
+def unexplained(rows: Sequence[EffectRow]) -> tuple[str, ...]:
+    """A sentence for each row whose difference nothing accounts for."""
+    return tuple(
+        f"{row.name}: verl {row.verl}, Relax {row.relax}; {row.why}"
+        for row in rows
+        if not row.same and not row.explained
+    )

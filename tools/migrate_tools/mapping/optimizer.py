@@ -14,6 +14,7 @@ from migrate_tools.mapping.facts import ACTOR, Facts, number_text
 OPTIM = ACTOR + "optim."
 STYLE_KEYS = (OPTIM + "lr_scheduler_type", OPTIM + "warmup_style", OPTIM + "lr_decay_style")
 STYLES = {"constant": "constant", "cosine": "cosine", "linear": "linear", "inverse-square-root": "inverse-square-root"}
+ENGINES_SINCE = (0, 8)
 CLIP_KEYS = (ACTOR + "grad_clip", OPTIM + "clip_grad")
 
 
@@ -24,10 +25,13 @@ def style(facts: Facts) -> str:
 
 
 def warmup(facts: Facts) -> tuple[int | None, float]:
-    """Warm-up as (steps, ratio): steps when they are set, else the ratio of all steps (0 counts as unset since 0.6)."""
+    """Warm-up as (steps, ratio): steps when they are set, else the ratio of all steps.
+
+    0 steps count as unset for Megatron's scheduler and since 0.8, whose engines replace the FSDP worker.
+    """
     steps = facts.integer(OPTIM + "lr_warmup_steps")
     ratio = facts.number(OPTIM + "lr_warmup_steps_ratio", default=0.0) or 0.0
-    zero_means_ratio = facts.megatron or facts.version >= (0, 6)
+    zero_means_ratio = facts.megatron or facts.version >= ENGINES_SINCE
     if steps is not None and (steps > 0 or (steps == 0 and not (zero_means_ratio and ratio))):
         return steps, 0.0
     return None, ratio
@@ -49,19 +53,20 @@ def clip(facts: Facts) -> float:
 
 
 def min_lr(facts: Facts) -> float:
-    """Lowest learning rate of a decaying schedule."""
+    """Lowest learning rate of a decaying schedule: absolute for Megatron, a share of the peak for FSDP."""
+    if facts.megatron:
+        return facts.number(OPTIM + "min_lr", default=0.0) or 0.0
     lr = facts.number(OPTIM + "lr", default=1e-6) or 0.0
-    absolute = facts.number(OPTIM + "min_lr", default=0.0) or 0.0
-    return absolute or lr * (facts.number(OPTIM + "min_lr_ratio", default=0.0) or 0.0)
+    return lr * (facts.number(OPTIM + "min_lr_ratio", default=0.0) or 0.0)
 
 
-def place_optimizer(draft: Draft, updates: int) -> None:
-    """Write the optimizer; `updates` is the number of updates of a verl step."""
+def place_optimizer(draft: Draft, updates: int, steps: int | None = None) -> None:
+    """Write the optimizer; `updates` is the number of updates of a verl step, `steps` verl's steps where known."""
     facts = draft.facts
     _kind(draft)
     draft.flag("--lr", number_text(facts.number(OPTIM + "lr", default=1e-6)), "OPTIMIZER")
     draft.say(OPTIM + "lr", "exact", "--lr", "learning rate")
-    _schedule(draft, updates)
+    _schedule(draft, updates, steps)
     draft.flag("--weight-decay", number_text(facts.number(OPTIM + "weight_decay", default=0.01)), "OPTIMIZER")
     draft.say(OPTIM + "weight_decay", "exact", "--weight-decay", "weight decay")
     beta1, beta2 = betas(facts)
@@ -84,7 +89,7 @@ def _kind(draft: Draft) -> None:
         draft.cap("optimizer", text)
 
 
-def _schedule(draft: Draft, updates: int) -> None:
+def _schedule(draft: Draft, updates: int, total: int | None) -> None:
     facts, kind = draft.facts, style(draft.facts)
     known = kind in STYLES
     draft.flag("--lr-decay-style", STYLES.get(kind, "constant"), "OPTIMIZER")
@@ -101,6 +106,27 @@ def _schedule(draft: Draft, updates: int) -> None:
     else:
         draft.flag("--min-lr", number_text(low), "OPTIMIZER")
         draft.say(floor_keys, "derived", "--min-lr", f"lowest learning rate {low}")
+        unread = OPTIM + ("min_lr_ratio" if facts.megatron else "min_lr")
+        draft.say(
+            unread, "no_effect", (), f"verl's {'Megatron' if facts.megatron else 'FSDP'} scheduler does not read it"
+        )
+    _warmup(draft, updates, total)
+    _decay(draft, updates)
+
+
+def _decay(draft: Draft, updates: int) -> None:
+    """Megatron's lr_decay_steps, in updates."""
+    key = OPTIM + "lr_decay_steps"
+    length = draft.facts.integer(key) if draft.facts.megatron and draft.facts.is_set(key) else None
+    if length:
+        draft.flag("--lr-decay-iters", length * updates, "OPTIMIZER", "updates")
+        draft.say(key, "derived", "--lr-decay-iters", f"{length} verl steps x {updates} updates a step")
+    else:
+        draft.say(key, "automatic", (), "over the whole run, as Relax does")
+
+
+def _warmup(draft: Draft, updates: int, total: int | None) -> None:
+    facts = draft.facts
     steps, ratio = warmup(facts)
     step_key, ratio_key = OPTIM + "lr_warmup_steps", OPTIM + "lr_warmup_steps_ratio"
     if steps is not None:
@@ -113,6 +139,13 @@ def _schedule(draft: Draft, updates: int) -> None:
             f"{steps} verl steps x {updates} updates a step" if steps else "no warm-up",
         )
         draft.say(ratio_key, "no_effect", (), "lr_warmup_steps wins over it")
+    elif ratio > 0 and total is not None and not facts.integer(OPTIM + "lr_decay_steps"):
+        steps = int(ratio * total)
+        if steps:
+            draft.flag("--lr-warmup-iters", steps * updates, "OPTIMIZER", "updates")
+        reason = f"{ratio} of {total} verl steps, cut to {steps}, x {updates} updates a step"
+        draft.say(ratio_key, "derived", "--lr-warmup-iters" if steps else (), reason)
+        draft.say(step_key, "no_effect", (), "not set: the ratio decides")
     elif ratio > 0:
         draft.flag("--lr-warmup-fraction", number_text(ratio), "OPTIMIZER")
         draft.say(ratio_key, "exact", "--lr-warmup-fraction", "share of all updates")

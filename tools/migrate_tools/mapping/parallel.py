@@ -71,7 +71,7 @@ def megatron_sizes(draft: Draft, total: int, model: Architecture | None) -> Size
         draft.say(MEGATRON + "context_parallel_size", "approximate", "--context-parallel-size", text, "speed")
         draft.note("context-parallel", f"{text}; a long sequence then takes that much more memory of one GPU")
         sizes["context"] = 1
-    result = Sizes(**sizes, expert_tensor=_expert_tensor(draft, sizes, model), sequence=_sequence(draft, model))
+    result = Sizes(**sizes, expert_tensor=_expert_tensor(draft, sizes, model, total), sequence=_sequence(draft, model))
     if total % result.model:
         raise RefusedInput(
             f"tensor x pipeline x context parallel = {result.tensor} x {result.pipeline} x {result.context} = "
@@ -81,7 +81,7 @@ def megatron_sizes(draft: Draft, total: int, model: Architecture | None) -> Size
     return result
 
 
-def _expert_tensor(draft: Draft, sizes: dict[str, int], model: Architecture | None) -> int:
+def _expert_tensor(draft: Draft, sizes: dict[str, int], model: Architecture | None, total: int) -> int:
     """Megatron takes the tensor size where verl leaves the expert tensor size empty; a dense model does not read it."""
     key = MEGATRON + "expert_tensor_parallel_size"
     own = draft.facts.integer(key)
@@ -89,6 +89,15 @@ def _expert_tensor(draft: Draft, sizes: dict[str, int], model: Architecture | No
     if own:
         return own
     sparse = sizes["expert"] > 1 or (model is not None and model.experts is not None)
+    grid = sizes["expert"] * sizes["pipeline"]
+    if sparse and total % (grid * sizes["tensor"]) and total % grid == 0:
+        text = (
+            f"not set: Megatron takes the tensor parallel size, {sizes['tensor']}, which does not divide with expert x "
+            f"pipeline parallel = {grid} into {total} GPUs; 1 is written"
+        )
+        draft.say(key, "approximate", "--expert-tensor-parallel-size", text, "speed")
+        draft.note("expert-tensor-parallel", text)
+        return 1
     if sparse and sizes["tensor"] > 1:
         text = f"not set: Megatron takes the tensor parallel size, {sizes['tensor']}"
         draft.say(key, "derived", "--expert-tensor-parallel-size", text)

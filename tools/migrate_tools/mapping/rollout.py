@@ -36,12 +36,34 @@ def lengths(facts: Facts) -> tuple[int, int]:
     return prompt, response
 
 
+TOP_K_SINCE = (0, 7)
+"""verl's agent loop passes top_k to the engine since this version."""
+
+
+def _looped(facts: Facts) -> bool:
+    return facts.text(ROLLOUT + "mode", default="sync") == "async"
+
+
+def _top_k(facts: Facts, key: str) -> int:
+    value = facts.integer(key, default=-1) or -1
+    ignored = _looped(facts) and facts.version < TOP_K_SINCE
+    return value if value > 0 and not ignored else -1
+
+
 def train_sampling(facts: Facts) -> tuple[float, float, int]:
-    """Temperature, top_p and top_k (-1: all tokens) of training rollouts."""
-    greedy = facts.has(ROLLOUT + "do_sample") and not facts.flag(ROLLOUT + "do_sample", default=True)
-    temperature = 0.0 if greedy else facts.number(ROLLOUT + "temperature", default=1.0)
-    top_k = facts.integer(ROLLOUT + "top_k", default=-1) or -1
-    return float(temperature or 0.0), facts.number(ROLLOUT + "top_p", default=1.0) or 1.0, max(top_k, -1) or -1
+    """Temperature, top_p and top_k (-1: all tokens) of training rollouts.
+
+    do_sample is read by the Hugging Face rollout alone (verl/workers/rollout/hf_rollout.py:56 1dda039); the engines
+    sample in training whatever it says.
+    """
+    if facts.text(ROLLOUT + "name") == "hf" and not facts.flag(ROLLOUT + "do_sample", default=True):
+        return 0.0, 1.0, -1
+    temperature = facts.number(ROLLOUT + "temperature", default=1.0)
+    return (
+        float(temperature or 0.0),
+        facts.number(ROLLOUT + "top_p", default=1.0) or 1.0,
+        _top_k(facts, ROLLOUT + "top_k"),
+    )
 
 
 def eval_sampling(facts: Facts) -> tuple[float, float, int, int]:
@@ -53,12 +75,10 @@ def eval_sampling(facts: Facts) -> tuple[float, float, int, int]:
     if not any(facts.has(VAL + name) for name in ("temperature", "do_sample", "n", "top_p", "top_k")):
         return 0.0, 1.0, -1, 1
     samples = facts.integer(VAL + "n", default=1) or 1
-    looped = facts.text(ROLLOUT + "mode", default="sync") == "async"
-    if not looped and not facts.flag(VAL + "do_sample"):
+    if not _looped(facts) and not facts.flag(VAL + "do_sample"):
         return 0.0, 1.0, -1, samples
-    top_k = facts.integer(VAL + "top_k", default=-1) or -1
     temperature = facts.number(VAL + "temperature", default=0.0) or 0.0
-    return temperature, facts.number(VAL + "top_p", default=1.0) or 1.0, top_k if top_k > 0 else -1, samples
+    return temperature, facts.number(VAL + "top_p", default=1.0) or 1.0, _top_k(facts, VAL + "top_k"), samples
 
 
 def place_rollout(draft: Draft) -> None:
@@ -77,10 +97,13 @@ def place_rollout(draft: Draft) -> None:
     draft.flag("--rollout-top-k", top_k, "ROLLOUT")
     for name in ("temperature", "top_p", "top_k"):
         draft.say(ROLLOUT + name, "exact", "--rollout-" + name.replace("_", "-"), "sampling of training rollouts")
-    if temperature == 0.0 and facts.is_set(ROLLOUT + "do_sample"):
-        draft.say(ROLLOUT + "do_sample", "derived", "--rollout-temperature", "no sampling: temperature 0")
+    if top_k == -1 and (facts.integer(ROLLOUT + "top_k") or -1) > 0:
+        draft.say(ROLLOUT + "top_k", "no_effect", (), "the agent loop of this version passes no top_k to the engine")
+    if facts.text(ROLLOUT + "name") == "hf":
+        reason = "no sampling: temperature 0" if temperature == 0.0 else "temperature decides"
+        draft.say(ROLLOUT + "do_sample", "derived", "--rollout-temperature", reason)
     else:
-        draft.say(ROLLOUT + "do_sample", "automatic", (), "Relax always samples; temperature decides")
+        draft.say(ROLLOUT + "do_sample", "no_effect", (), "verl's engines sample in training whatever it says")
 
 
 def _overlong_prompts(draft: Draft) -> None:
@@ -136,7 +159,7 @@ def place_eval_sampling(draft: Draft) -> None:
         flag = "--eval-" + name.replace("_", "-")
         written = facts.number(VAL + name)
         same = written is None or float(written) == float(value) or (name == "top_k" and written <= 0)
-        reason = "sampling of evaluation" if same else "do_sample is off, so verl ignores it and decodes greedily"
+        reason = "sampling of evaluation" if same else "verl ignores it here: greedy decoding, or a loop without top_k"
         draft.say(VAL + name, "exact" if same else "no_effect", flag if same else (), reason)
     if facts.flag(VAL + "do_sample"):
         draft.say(VAL + "do_sample", "automatic", (), "temperature decides")

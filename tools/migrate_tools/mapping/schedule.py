@@ -24,23 +24,44 @@ def verl_steps(facts: Facts, prompts: int) -> tuple[int | None, int | None]:
     return (limit if limit and limit > 0 else None), by_epochs
 
 
+def total_steps(facts: Facts, prompts: int) -> int | None:
+    """verl steps of the whole run, where the limit or the rows tell."""
+    known = [count for count in verl_steps(facts, prompts) if count is not None]
+    return min(known) if known else None
+
+
 def place_schedule(draft: Draft, prompts: int, scale: int) -> None:
-    """Write the length of training; `prompts` is verl's train batch, `scale` rollouts per verl step."""
+    """Write the length of training; `prompts` is verl's train batch, `scale` rollouts per verl step.
+
+    Epochs are kept where they mean the same number of updates: smaller rollouts leave fewer rows over at the end of an
+    epoch, and the run would be longer than verl's.
+    """
     facts = draft.facts
     limit, by_epochs = verl_steps(facts, prompts)
     epochs = facts.integer(EPOCHS, default=1) or 1
+    rows = train_rows(facts)
     if by_epochs == 0:
         draft.note(
             "too-few-rows",
-            f"{train_rows(facts)} training rows do not fill one batch of {prompts} prompts: verl does not start with "
+            f"{rows} training rows do not fill one batch of {prompts} prompts: verl does not start with "
             "them, nor does Relax when they do not fill a rollout",
             "data.train_files",
         )
     if limit is None or (by_epochs is not None and by_epochs <= limit):
-        draft.flag("--num-epoch", epochs, "ROLLOUT", "epochs")
-        draft.say(EPOCHS, "exact", "--num-epoch", "passes over the data")
         reason = "not set: epochs decide" if limit is None else f"{by_epochs} steps of {epochs} epochs end earlier"
         draft.say(STEPS, "no_effect", (), reason)
+        as_epochs = rows // (prompts // scale) * epochs if rows else 0
+        if by_epochs and as_epochs != by_epochs * scale:
+            draft.flag("--num-rollout", by_epochs * scale, "ROLLOUT", "rollouts")
+            text = (
+                f"{epochs} epochs of {rows} rows are {by_epochs} verl steps x {scale} rollouts; as epochs they would "
+                f"be {as_epochs} rollouts, since smaller ones leave fewer rows over"
+            )
+            draft.say(EPOCHS, "derived", "--num-rollout", text)
+            draft.note("epochs-as-rollouts", text, EPOCHS)
+            return
+        draft.flag("--num-epoch", epochs, "ROLLOUT", "epochs")
+        draft.say(EPOCHS, "exact", "--num-epoch", "passes over the data")
         return
     draft.flag("--num-rollout", limit * scale, "ROLLOUT", "rollouts")
     draft.say(STEPS, "derived", "--num-rollout", f"{limit} verl steps x {scale} rollouts a step")

@@ -10,7 +10,7 @@ from migrate_tools.mapping.algorithm import choose_estimator
 from migrate_tools.mapping.batch import Policy, VerlBatch, micro_batch, plan_batch
 from migrate_tools.mapping.data_area import place_data, place_reward
 from migrate_tools.mapping.draft import Draft
-from migrate_tools.mapping.effective import effective_rows
+from migrate_tools.mapping.effective import effective_rows, unexplained
 from migrate_tools.mapping.evaluation import place_evaluation
 from migrate_tools.mapping.facts import Facts
 from migrate_tools.mapping.gpus import plan_gpus
@@ -24,7 +24,7 @@ from migrate_tools.mapping.model_area import ModelChoice, place_model, place_pre
 from migrate_tools.mapping.model_args import without
 from migrate_tools.mapping.optimizer import place_optimizer
 from migrate_tools.mapping.rollout import place_rollout
-from migrate_tools.mapping.schedule import place_checkpoints, place_schedule
+from migrate_tools.mapping.schedule import place_checkpoints, place_schedule, total_steps
 from migrate_tools.mapping.tables import Row, Tables, load_tables
 from migrate_tools.mapping.transforms import TRANSFORMS, Omit
 from migrate_tools.model import Launch, Recipe, Setting, Status, Translated, Translation, Verdict
@@ -61,6 +61,9 @@ def translate(
     check_balance(launch, settings)
     refused = bool(draft.refusals)
     flags = () if refused else tuple(sorted(draft.flags.values(), key=lambda flag: GROUPS.index(flag.group)))
+    effective = () if refused or draft.batch is None else effective_rows(draft, flags, settings)
+    for reason in unexplained(effective):
+        draft.cap("effective-unexplained", reason)
     return Translation(
         launch=launch.name,
         algo=algo,
@@ -76,7 +79,7 @@ def translate(
         model_script=model.script if model else "",
         model_args=without(model.args, {flag.name for flag in flags}) if model else (),
         model_dir_name=model.name if model else "",
-        effective=() if refused or draft.batch is None else effective_rows(draft, flags),
+        effective=effective,
         decisions=tuple(draft.decisions),
         notes=tuple(draft.notes),
         guide_differences=() if refused else guide_differences(draft),
@@ -125,7 +128,7 @@ def _run_areas(
     attempt(lambda: place_schedule(draft, verl.prompts, scale))
     attempt(lambda: place_checkpoints(draft, scale))
     attempt(lambda: place_evaluation(draft, scale))
-    attempt(lambda: place_optimizer(draft, verl.updates))
+    attempt(lambda: place_optimizer(draft, verl.updates, total_steps(draft.facts, verl.prompts)))
     attempt(lambda: place_critic(draft, verl.updates, scale))
     attempt(lambda: place_megatron(draft))
     attempt(lambda: place_precision(draft))
