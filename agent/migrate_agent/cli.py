@@ -76,6 +76,10 @@ class Llm(StrEnum):
 Recipe = Annotated[Path, typer.Argument(help="Folder of the verl recipe.", show_default=False)]
 ExampleDir = Annotated[Path, typer.Argument(help="examples/<algo> below a Relax root.", show_default=False)]
 Launches = Annotated[list[str] | None, typer.Option("--launch", help="Only this launch script; repeatable.")]
+Variables = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A variable that scripts expect from outside; repeatable."),
+]
 VerlRoot = Annotated[Path | None, typer.Option(help="A verl checkout to read the recipe against.")]
 VerlVersion = Annotated[str | None, typer.Option(help="A verl release, fetched as a wheel when needed.")]
 Sandbox = Annotated[SandboxKind, typer.Option("--sandbox", help="Where code of the recipe runs.")]
@@ -110,6 +114,7 @@ def run(
     recipe: Annotated[Path | None, typer.Argument(help="Folder of the verl recipe.", show_default=False)] = None,
     name: Annotated[str | None, typer.Option(help="Name of the example; else made from the folder.")] = None,
     launch: Launches = None,
+    variables: Variables = None,
     relax_root: Annotated[Path | None, typer.Option(help="Relax checkout to write into.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder to write into; default ./relax-<name>.")] = None,
     verl_root: VerlRoot = None,
@@ -138,6 +143,7 @@ def run(
         recipe=recipe,
         name=name,
         launches=tuple(launch or ()),
+        variables=tuple(variables or ()),
         relax_root=relax_root,
         out=out,
         verl_root=verl_root,
@@ -159,6 +165,7 @@ def run(
 def inspect(
     recipe: Recipe,
     launch: Launches = None,
+    variables: Variables = None,
     verl_root: VerlRoot = None,
     verl_version: VerlVersion = None,
     batch_policy: Policy = BatchPolicy.on_policy,
@@ -175,6 +182,7 @@ def inspect(
     options = Options(
         recipe=recipe,
         launches=tuple(launch or ()),
+        variables=tuple(variables or ()),
         verl_root=verl_root,
         verl_version=verl_version,
         batch_policy=batch_policy.value,

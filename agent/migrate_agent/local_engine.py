@@ -60,6 +60,7 @@ class LocalEngine:
             launches=request.launches,
             verl_root=Path(request.verl_root) if request.verl_root else None,
             verl_version=request.verl_version,
+            variables=request.variables,
             sandbox=self.sandbox,
             progress=self._progress,
         )

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from migrate_tools import __version__
 from migrate_tools.errors import UsageError
 from migrate_tools.model import Frozen, Mode
+from migrate_tools.verl.secrets import redact, redact_variable
 
 HASHED_WHOLE = 8 << 20
 """Files up to this many bytes count with their content; larger ones with size, head and tail."""
@@ -24,6 +25,8 @@ class RunRequest(Frozen):
     """Absolute path of the recipe folder."""
     algo: str
     launches: tuple[str, ...] = ()
+    variables: dict[str, str] = {}
+    """Shell variables that the scripts expect from outside."""
     destination: str
     """Absolute path of the Relax root (or the new folder) that the example is installed into."""
     relax_root: str | None = None
@@ -64,6 +67,20 @@ def checked_algo_name(text: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", text) or keyword.iskeyword(text):
         raise UsageError(f"--name {text!r} is not a lower-case Python identifier", f"try --name {algo_name(text)}")
     return text
+
+
+def shell_variable(text: str) -> tuple[str, str]:
+    """Name and value of one --set NAME=VALUE.
+
+    Raises:
+        UsageError: it has no such form, or is a credential (no script needs one to be read).
+    """
+    name, sign, value = text.partition("=")
+    if not sign or not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise UsageError(f"--set {text.partition('=')[0]!r} has not the form NAME=VALUE", "for example --set NNODES=4")
+    if redact_variable(name, value) != value or redact(value) != value:
+        raise UsageError(f"--set {name}: this looks like a credential", "leave it out: scripts are read without it")
+    return name, value
 
 
 def run_id(request: RunRequest) -> str:

@@ -19,7 +19,7 @@ from migrate_agent.graph import run_graph
 from migrate_agent.ledger import SETTINGS
 from migrate_agent.nodes import Context
 from migrate_agent.relax_contract import choose
-from migrate_agent.request import RunRequest, algo_name, checked_algo_name
+from migrate_agent.request import RunRequest, algo_name, checked_algo_name, shell_variable
 from migrate_agent.runs import RunFolder, new_run, open_run, write_bytes
 from migrate_agent.state import RunState
 from migrate_agent.verdict import EXIT_CODES
@@ -32,6 +32,7 @@ class Options:
     recipe: Path | None
     name: str | None = None
     launches: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
     relax_root: Path | None = None
     out: Path | None = None
     verl_root: Path | None = None
@@ -107,6 +108,7 @@ def make_request(options: Options) -> RunRequest:
         recipe=str(recipe),
         algo=algo,
         launches=options.launches,
+        variables=dict(shell_variable(text) for text in options.variables),
         destination=str(destination.resolve()),
         relax_root=str(options.relax_root.resolve()) if options.relax_root else None,
         verl_root=str(options.verl_root.resolve()) if options.verl_root else None,

@@ -8,32 +8,11 @@ from pathlib import Path
 
 import pytest
 from migrate_tools.errors import RefusedInput
-from migrate_tools.model import DataSpec, Launch, Recipe, RewardSpec, Setting, VerlRef
+from migrate_tools.model import Launch, Recipe, Setting
 from migrate_tools.sandbox import Sandbox
-from migrate_tools.verl import reader
 from migrate_tools.verl.reader import read_recipe
 
 Read = Callable[..., Recipe]
-
-
-@pytest.fixture
-def read(tmp_path: Path, verl_source: VerlRef, jail: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Recipe]:
-    """Write scripts into a recipe folder and read it; rewards and data are not this test's business."""
-    monkeypatch.setattr(reader._LaunchReader, "_reward", lambda *_: (RewardSpec(kind="none"), ()))
-    monkeypatch.setattr(reader._LaunchReader, "_data", lambda *_: (DataSpec(), ()))
-
-    def run(script: str | None = None, /, *, launches: tuple[str, ...] = (), **files: str) -> Recipe:
-        folder = tmp_path / "recipe"
-        folder.mkdir(exist_ok=True)
-        if script is not None:
-            (folder / "run_it.sh").write_text(script)
-        for name, text in files.items():
-            path = folder / name.replace("__", "/").replace("_dot_", ".")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        return read_recipe(folder, launches=launches, verl_root=Path(verl_source.root), sandbox=jail)
-
-    return run
 
 
 def setting(launch: Launch, key: str) -> Setting:

@@ -105,9 +105,9 @@ class Facts:
         try:
             return float(value)
         except (TypeError, ValueError):
-            raise RefusedInput(
-                f"{self.where(*keys)} is {value!r}, not a number", "set the variable it comes from, or give a number"
-            ) from None
+            name = re.fullmatch(r"\$\{?(\w+)\}?", str(value))
+            hint = f"give it: --set {name[1]}=NUMBER" if name else "set the variable it comes from, or give a number"
+            raise RefusedInput(f"{self.where(*keys)} is {value!r}, not a number", hint) from None
 
     def flag(self, *keys: str, default: bool = False) -> bool:
         """The value as true or false; the words of Hydra and of Python both count. A removed key is false."""

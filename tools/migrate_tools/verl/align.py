@@ -28,10 +28,30 @@ def best_command(
     best: tuple[float, int | None, list[Word | None]] = (0.0, None, [None] * len(recorded))
     for index, command in enumerate(commands):
         words = align(recorded, command.words, values)
-        score = sum(word is not None for word in words) - (0.5 if index in used else 0.0)
+        # a word that only shares its key counts little: several commands of a script set the same keys
+        score = sum(
+            1.0 if word and re.fullmatch(pattern(word.pieces, values), text, re.DOTALL) else 0.25 if word else 0.0
+            for word, text in zip(words, recorded, strict=True)
+        )
+        score -= 0.5 if index in used else 0.0
         if score > best[0]:
             best = (score, index, words)
     return best[1], best[2]
+
+
+def outer_command(
+    parent: Sequence[str],
+    recorded: Sequence[str],
+    commands: Sequence[SymbolicCommand],
+    values: dict[str, str],
+    used: set[int],
+) -> tuple[int | None, bool]:
+    """The command of the tree that started a recorded one through another program, and whether its own words are those
+    of the recorded one (`ray job submit -- python3 ...`) or hide in a text (`ssh host '...'`)."""  # fmt: skip
+    index, words = best_command(parent, commands, values, used)
+    if index is not None and sum(word is not None for word in words) * 2 < len(parent):
+        index = None
+    return index, tuple(parent[-len(recorded) :]) == tuple(recorded)
 
 
 def align(recorded: Sequence[str], words: Sequence[Word], values: dict[str, str]) -> list[Word | None]:

@@ -9,9 +9,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from migrate_tools.verl import dialects
+
 OVERRIDE = re.compile(r"^(?:\+\+|\+|~)?[A-Za-z_@][\w./@:$-]*=|^~[A-Za-z_][\w./@-]*$")
 PYTHONS = re.compile(r"^(?:python|pypy)[\d.]*$")
-LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "trl")
+LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 _LAUNCHER_SWITCHES = frozenset(
     {
         "--standalone",
@@ -61,6 +63,9 @@ def parse(argv: Sequence[str]) -> Command | None:
         return _python(argv)
     if name in LAUNCHERS:
         return _launcher(argv)
+    if name in dialects.PROGRAMS:
+        module = ".".join([name.partition("-")[0], *argv[1:2]])
+        return Command(module, True, tuple(argv[2:]), min(2, len(argv)))
     return None
 
 
@@ -87,8 +92,6 @@ def _python(argv: Sequence[str]) -> Command | None:
 def _launcher(argv: Sequence[str], shift: int = 0) -> Command | None:
     """torchrun, accelerate launch, deepspeed: the first word that can only be the program."""
     index = 1
-    if argv[0].endswith("trl"):
-        return Command(f"trl.{argv[1]}" if len(argv) > 1 else "trl", True, tuple(argv[2:]), 2 + shift)
     while index < len(argv):
         word = argv[index]
         if word in ("-m", "--module") and index + 1 < len(argv):
@@ -104,22 +107,17 @@ def _launcher(argv: Sequence[str], shift: int = 0) -> Command | None:
     return None
 
 
-_DIALECTS = (
-    ("verl-tool", re.compile(r"^verl_tool\.")),
-    ("VAGEN", re.compile(r"^vagen\.")),
-    ("rllm", re.compile(r"^(?:rllm|examples\..*rllm)")),
-    ("OpenRLHF", re.compile(r"^openrlhf\.")),
-    ("TRL", re.compile(r"^trl\b")),
-    ("ROLL", re.compile(r"^roll\.")),
-    ("slime", re.compile(r"^slime\.")),
-    ("AReaL", re.compile(r"^areal\.")),
-)
+_NO_RL = "give a recipe that trains by RL; this has no reward to migrate"
 _KINDS = (
-    ("sft", "supervised fine-tuning", re.compile(r"(?:^|[._])(?:\w*_)?sft(?:_|\.|$)|sft_trainer")),
-    ("eval", "evaluation only", re.compile(r"(?:^|\.)(?:main_eval|evaluate|evaluation|main_evaluation|eval\w*)$")),
-    ("generation", "generation only", re.compile(r"main_generation|(?:^|\.)(?:batch_)?(?:generate|infer)\w*$")),
-    ("diffusion", "diffusion model training", re.compile(r"diffusion|dance_grpo|flow_grpo|fastvideo")),
-    ("tool", "not training", re.compile(r"model_merger|converter|preprocess|prepare|http\.server|vllm\.|sglang\.")),
+    ("sft", "supervised fine-tuning", re.compile(r"(?:^|[._])(?:\w*_)?sft(?:_|\.|$)|sft_trainer"),
+     f"{_NO_RL} (Relax trains SFT itself: --loss-type sft)"),
+    ("eval", "evaluation only", re.compile(r"(?:^|\.)(?:main_eval|evaluate|evaluation|main_evaluation|eval\w*)$"),
+     _NO_RL),
+    ("generation", "generation only", re.compile(r"main_generation|(?:^|\.)(?:batch_)?(?:generate|infer)\w*$"),
+     _NO_RL),
+    ("diffusion", "diffusion model training", re.compile(r"diffusion|dance_grpo|flow_grpo|fastvideo"),
+     "Relax trains language models; there is nothing to migrate it to"),
+    ("tool", "not training", re.compile(r"model_merger|converter|preprocess|prepare|http\.server|vllm\.|sglang\."), ""),
 )  # fmt: skip
 
 
@@ -129,21 +127,20 @@ class Kind:
 
     name: str
     reason: str = ""
+    advice: str = ""
+    """What to do about it, one line; empty where there is nothing special to say."""
 
 
 def classify(command: Command) -> Kind:
     """Whether a command trains by RL with verl; if not, what it does."""
     module = command.module
-    for name, pattern in _DIALECTS:
-        if pattern.search(module):
-            return Kind("dialect", f"{name} dialect ({module}): its settings are not verl's")
     keys = [item.lstrip("+~").split("=", 1)[0] for item in command.overrides]
-    worker = next((key for key in keys if key.startswith("worker.")), None)
-    if worker or (module == "verl.trainer.main" and "config" in keys):
-        return Kind("dialect", f"EasyR1 dialect ({worker or 'config='}): its settings are not verl's")
-    for name, text, pattern in _KINDS:
+    dialect = dialects.of_command(module, keys, [item for item in command.arguments if item.startswith("--")])
+    if dialect is not None:
+        return dialect_kind(*dialect)
+    for name, text, pattern, advice in _KINDS:
         if pattern.search(module):
-            return Kind(name, f"{text}: {module}")
+            return Kind(name, f"{text}: {module}", advice)
     if any(key.startswith(("actor_rollout_ref.", "algorithm.")) for key in keys):
         return Kind("rl")
     if re.search(r"(?:^|\.)main_(?:ppo|dapo|grpo|spin|sppo|prime|gkd)|^verl\.trainer\.main_ppo|fully_async", module):
@@ -151,3 +148,8 @@ def classify(command: Command) -> Kind:
     if command.is_module and len(keys) >= 3 and any(key.startswith(("trainer.", "data.")) for key in keys):
         return Kind("rl")
     return Kind("other", f"not verl training: {module}")
+
+
+def dialect_kind(dialect: dialects.Dialect, shown: str) -> Kind:
+    """The kind of a command (or file) of another trainer; `shown` is what gives it away."""
+    return Kind("dialect", f"{dialect.name} dialect ({shown}): its settings are not verl's", dialect.advice)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from migrate_tools.model import Note, Skipped, SourceRef
 from migrate_tools.verl import shim
-from migrate_tools.verl.align import Placed, best_command, placed
+from migrate_tools.verl.align import Placed, best_command, outer_command, placed
 from migrate_tools.verl.commands import parse
+from migrate_tools.verl.dialects import PROGRAMS
 from migrate_tools.verl.discover import show
 from migrate_tools.verl.launch import Recorded, ScriptRun, run_scripts, strip_roots
 from migrate_tools.verl.paths import resolve
+from migrate_tools.verl.pylaunch import ADVICE, PythonLauncher, read_launcher
 from migrate_tools.verl.shellmap import Evaluator
 from migrate_tools.verl.shelltree import Script, ShellSyntaxError, line_of, parse_script, side_effects
-from migrate_tools.verl.symbolic import Word
+from migrate_tools.verl.symbolic import Word, marked_text
 from migrate_tools.verl.untaken import untaken_settings
 
 if TYPE_CHECKING:
@@ -81,13 +83,21 @@ class _Scripts:
 
 
 def all_commands(
-    scripts: Sequence[Path], project: Path, sandbox: Sandbox, links: dict[str, str], progress: Callable[[str], None]
+    scripts: Sequence[Path],
+    project: Path,
+    sandbox: Sandbox,
+    links: dict[str, str],
+    progress: Callable[[str], None],
+    variables: Mapping[str, str],
 ) -> AllCommands:
-    """Run the scripts in the sandbox and place every word of their commands."""
+    """Run the scripts in the sandbox and place every word of their commands.
+
+    `variables` are what the user gives for variables that scripts expect from outside.
+    """  # fmt: skip
     progress(f"running {len(scripts)} script(s) with recorders")
     trees = _Scripts(project)
     circular = [path for path in scripts if _sources_itself(path, trees)]
-    runs = run_scripts(scripts, project, sandbox, links, circular)
+    runs = run_scripts(scripts, project, sandbox, links, circular, variables)
     commands: list[Found] = []
     skipped: list[Skipped] = []
     features: list[Note] = []
@@ -123,18 +133,23 @@ def _sources_itself(path: Path, trees: _Scripts) -> bool:
 
 
 def _of_script(script: Script, run: ScriptRun, trees: _Scripts) -> tuple[list[Found], list[str]]:
-    arguments = shim.ARGUMENTS if run.stage == "arguments" else ()
+    arguments = shim.GIVEN.get(run.stage, ())
     evaluator = Evaluator(trees.sourced, run.ran if run.commands else None, arguments)
     evaluator.follow(script)
     if not run.commands:
         return _static(script, evaluator, run), evaluator.cycle
     notes = [*_run_notes(script, run), *_untaken_notes(run, trees, evaluator)]
     values = {"HOME": shim.HOME, "USER": shim.USER, **{name: shim.UNSET.format(name) for name in run.unset}}
+    values.update(run.given)
     values.update({name: "" for name in run.unset if name in shim.EMPTY_PATHS})
     used: set[int] = set()
     out = []
     for item in run.commands:
         index, words = best_command(item.argv, evaluator.commands, values, used)
+        if item.parents:
+            outer, same = outer_command(item.parents[0], item.argv, evaluator.commands, values, used)
+            if outer is not None and not same and outer != index:
+                index, words = outer, [None] * len(item.argv)
         if index is not None:
             used.add(index)
         out.append(_found(item, "executed", script, evaluator, index, words, values, run, notes))
@@ -146,15 +161,28 @@ def _found(
     values: dict[str, str], run: ScriptRun, notes: Sequence[Note],
 ) -> Found:  # fmt: skip
     places = tuple(placed(word, text, values) for word, text in zip(words, item.argv, strict=True))
+    item = _with_markers(item, words, places, values)
     bare = [name for place in places if place for name in place.variables]
     markers = [name for text in item.argv for name in MARKER.findall(text)]
     unset = tuple(dict.fromkeys([*run.unset, *markers, *bare]))
-    unset = tuple(name for name in unset if name not in shim.EMPTY_PATHS)
+    unset = tuple(name for name in unset if name not in shim.EMPTY_PATHS and name not in run.given)
     command = evaluator.commands[index] if index is not None else None
     return Found(
         item, how, command.script.file if command else script.file, command.line if command else None, places, unset,
         tuple(notes),
     )  # fmt: skip
+
+
+def _with_markers(
+    item: Recorded, words: Sequence[Word | None], places: Sequence[Placed | None], values: dict[str, str]
+) -> Recorded:
+    """The command with a marker for every variable that was empty because nobody sets it."""
+    argv = list(item.argv)
+    for index, (word, place) in enumerate(zip(words, places, strict=True)):
+        if word is not None and place is not None and place.variables and "=" in argv[index]:
+            argv[index] = marked_text(word.pieces, values, argv[index], shim.UNSET)
+    command = parse(argv) if tuple(argv) != item.argv else item.command
+    return replace(item, argv=tuple(argv), command=command or item.command)
 
 
 def _unplaced(item: Recorded, project: Path, run: ScriptRun) -> Found:
@@ -185,9 +213,47 @@ def _static(script: Script, evaluator: Evaluator, run: ScriptRun) -> list[Found]
 def _unwrapped(words: list[Word]) -> list[Word]:
     for index, word in enumerate(words):
         name = (word.known() or "").rsplit("/", 1)[-1]
-        if re.match(r"^(?:python[\d.]*|torchrun|accelerate|deepspeed|trl)$", name):
+        if re.match(r"^(?:python[\d.]*|torchrun|accelerate|deepspeed)$", name) or name in PROGRAMS:
             return words[index:]
     return words
+
+
+def python_commands(launchers: Sequence[Path], project: Path) -> AllCommands:
+    """The commands of Python launchers, read from their text; one that cannot be read is named with what to do."""
+    commands: list[Found] = []
+    skipped: list[Skipped] = []
+    for path in launchers:
+        launcher = read_launcher(path, show(path, project))
+        found = [item for index in range(len(launcher.commands)) if (item := _of_python(launcher, index))]
+        commands += found
+        if not found:
+            at = f" (line {launcher.line})" if launcher.line else ""
+            problem = launcher.problem or "it starts no training command of verl"
+            skipped.append(Skipped(file=launcher.file, reason=f"Python launcher: {problem}{at}; {ADVICE}"))
+    return AllCommands(tuple(commands), tuple(skipped), ())
+
+
+def _of_python(launcher: PythonLauncher, index: int) -> Found | None:
+    started = launcher.commands[index]
+    argv = tuple(_static_text(word) for word in started.words)
+    parsed = parse(argv)
+    if parsed is None:
+        return None
+    values = {"HOME": shim.HOME, "USER": shim.USER}
+    places = tuple(placed(word, text, values) for word, text in zip(started.words, argv, strict=True))
+    unset = tuple(dict.fromkeys(name for place in places if place for name in place.variables))
+    where = SourceRef(file=launcher.file, line=started.line)
+    text = "the command was read from the text of a Python launcher, not recorded from a run"
+    notes = [Note(code="read-from-python", text=text, source=where)]
+    for what, line in launcher.patches:
+        text = f"the launcher replaces {what} at run time; what that changes is not translated"
+        notes.append(Note(code="verl-patched", text=text, source=SourceRef(file=launcher.file, line=line)))
+    for what, line in launcher.untaken:
+        text = f"not followed, because only a run can tell it: {what[:160]}"
+        notes.append(Note(code="branch-not-taken", text=text, source=SourceRef(file=launcher.file, line=line)))
+    item = Recorded(launcher.path, argv, parsed, {}, cwd=shim.CWD)
+    item = _with_markers(item, started.words, places, values)
+    return Found(item, "static", launcher.file, started.line, places, unset, tuple(notes))
 
 
 def _static_text(word: Word) -> str:
@@ -214,7 +280,7 @@ def _exports(evaluator: Evaluator) -> dict[str, str]:
 
 
 def _run_notes(script: Script, run: ScriptRun) -> list[Note]:
-    if run.stage == "arguments":
+    if run.stage in shim.GIVEN:
         text = "the script takes arguments; made-up ones were given to read it"
         return [Note(code="script-arguments", text=text, source=script.ref(None))]
     if "forgiving" in run.stage:
@@ -235,4 +301,4 @@ def _untaken_notes(run: ScriptRun, trees: _Scripts, evaluator: Evaluator) -> lis
     return notes
 
 
-__all__ = ["MARKER", "UNKNOWN", "AllCommands", "Found", "all_commands", "line_of"]
+__all__ = ["MARKER", "UNKNOWN", "AllCommands", "Found", "all_commands", "line_of", "python_commands"]

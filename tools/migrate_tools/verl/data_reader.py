@@ -114,7 +114,11 @@ class _Reader:
             parent = self.resolve(str(Path(value).parent))
             return parent / Path(value).name if parent is not None else None
         found = self.resolve(value)
-        return found if found is not None and found.exists() else None
+        if found is None or not found.exists():
+            return None
+        parents = [part for part in Path(value.removeprefix("file://")).parent.parts if part not in ("/", ".", "..")]
+        # every recipe has a train.parquet: the folder has to be the same, the name alone says nothing
+        return found if not parents or found.parent.name == parents[-1] else None
 
     def _facts(self, value: str, text: str, split: Split) -> FileFacts | None:
         path = self._path(value)

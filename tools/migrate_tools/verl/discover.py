@@ -19,15 +19,16 @@ SCRIPT_SUFFIXES = (".sh", ".slurm", ".sbatch", ".bash")
 TEXT_SUFFIXES = (*SCRIPT_SUFFIXES, ".py", ".yaml", ".yml", ".env", ".json", ".toml", ".cfg", ".ini", ".txt")
 MAX_TEXT_BYTES = 1 << 20
 _STARTS_SOMETHING = re.compile(
-    r"python|torchrun|deepspeed|accelerate|\btrl\b|\bray\b|\.sh\b|\$\{?\w*(?:PYTHON|LAUNCH|CMD)|main_ppo|srun|sbatch",
+    r"python|torchrun|deepspeed|\bswift\b|llamafactory|openrlhf|\.py\b|accelerate|\btrl\b|\bray\b|\.sh\b|\$\{?\w*(?:PYTHON|LAUNCH|CMD)|main_ppo|srun|sbatch",
     re.I,
 )
 _LAUNCHES_FROM_PYTHON = re.compile(
-    r"verl\.trainer\.main_ppo|from verl\.trainer\.\w+ import (?:run_ppo|main)|trainer/main_ppo\.py"
+    r"verl\.trainer\.main_ppo|from verl\.trainer\.\w+ import (?:run_ppo|main)|trainer/main_ppo\.py|RayPPOTrainer"
 )
 _STARTS_PROCESS = re.compile(
-    r"subprocess\.|os\.system\(|os\.exec|Popen\(|hydra\.compose|initialize_config|\bcompose\(|run_ppo\(|sys\.argv"
+    r"subprocess\.|os\.system\(|os\.exec|Popen\(|hydra\.compose|initialize_config|\bcompose\(|run_ppo\(|sys\.argv|hydra\.main"
 )
+_PARTS_OF_VERL = re.compile(r"(?:^|/)(?:verl/(?:trainer|experimental|workers|utils)|tests?)/")
 
 
 @dataclass
@@ -38,8 +39,13 @@ class Found:
     scripts: list[Path] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     secrets: list[Secret] = field(default_factory=list)
+    launchers: list[Path] = field(default_factory=list)
+    """Python files that start verl."""
+    asked: bool = False
+    """Whether the launchers (or scripts) were named by the user."""
     digest: str = ""
     files: int = 0
+    paths: list[Path] = field(default_factory=list)
 
 
 def discover(path: Path, project: Path, launches: Sequence[str] = ()) -> Found:
@@ -49,12 +55,14 @@ def discover(path: Path, project: Path, launches: Sequence[str] = ()) -> Found:
         RefusedInput: it does not exist, is empty, or none of its scripts was asked for.
     """
     if path.is_file():
-        if path.suffix not in SCRIPT_SUFFIXES:
+        if path.suffix not in (*SCRIPT_SUFFIXES, ".py"):
             raise RefusedInput(
                 f"{path}: neither a folder nor a launch script", "give the recipe's folder or a .sh file"
             )
-        found = Found(path.parent, scripts=[path])
+        python = path.suffix == ".py"
+        found = Found(path.parent, scripts=[] if python else [path], paths=[path], files=1)
         _scan([path], found, project)
+        found.launchers, found.asked = [path] if python else [], True
         return found
     if not path.is_dir():
         raise RefusedInput(f"{path}: no such folder", "give the recipe's folder or a .sh file")
@@ -64,24 +72,28 @@ def discover(path: Path, project: Path, launches: Sequence[str] = ()) -> Found:
     except OSError as error:
         raise RefusedInput(f"{path}: cannot be read ({error.strerror})", "check its permissions") from error
     files = list(walk(path))
-    found.files = len(files)
+    found.files, found.paths = len(files), files
     if not files:
         raise RefusedInput(f"{path}: the folder is empty", "give a folder with a verl launch script")
     _scan(files, found, project)
     if launches:
+        found.asked = True
         _select(found, launches)
     return found
 
 
 def _select(found: Found, launches: Sequence[str]) -> None:
+    known = [*found.scripts, *found.launchers]
     chosen = []
     for name in launches:
-        hits = [p for p in found.scripts if _matches(p, name, found.root)]
+        hits = [p for p in known if _matches(p, name, found.root)]
+        hits = hits or [p for p in found.paths if p.suffix == ".py" and _matches(p, name, found.root)]
         if not hits:
-            known = ", ".join(str(p.relative_to(found.root)) for p in found.scripts[:8]) or "none"
-            raise RefusedInput(f"no launch script {name} in {found.root}", f"scripts found: {known}")
+            shown = ", ".join(str(p.relative_to(found.root)) for p in known[:8]) or "none"
+            raise RefusedInput(f"no launch script {name} in {found.root}", f"scripts found: {shown}")
         chosen += hits
-    found.scripts = list(dict.fromkeys(chosen))
+    found.scripts = [p for p in dict.fromkeys(chosen) if p.suffix != ".py"]
+    found.launchers = [p for p in dict.fromkeys(chosen) if p.suffix == ".py"]
 
 
 def _matches(path: Path, name: str, root: Path) -> bool:
@@ -121,8 +133,8 @@ def _scan(files: Sequence[Path], found: Found, project: Path) -> None:
             found.secrets += find_secrets(text, shown)
         if is_script and path not in found.scripts:
             _script(path, text, shown, found)
-        elif path.suffix == ".py":
-            _python(text, shown, found)
+        elif path.suffix == ".py" and _starts_verl(text, shown):
+            found.launchers.append(path)
     found.digest = digest.hexdigest()
 
 
@@ -133,12 +145,11 @@ def _script(path: Path, text: str, shown: str, found: Found) -> None:
         found.skipped.append(Skipped(file=shown, reason="starts no program"))
 
 
-def _python(text: str, shown: str, found: Found) -> None:
-    if _LAUNCHES_FROM_PYTHON.search(text) and _STARTS_PROCESS.search(text) and "def compute_score" not in text:
-        reason = (
-            "Python launcher: it starts verl from Python, so its settings are not on a command line that can be read"
-        )
-        found.skipped.append(Skipped(file=shown, reason=reason))
+def _starts_verl(text: str, shown: str) -> bool:
+    """Whether a Python file of the recipe starts verl itself."""
+    if _PARTS_OF_VERL.search(shown) or "def compute_score" in text:
+        return False
+    return bool(_LAUNCHES_FROM_PYTHON.search(text) and _STARTS_PROCESS.search(text))
 
 
 def show(path: Path, project: Path) -> str:

@@ -54,6 +54,8 @@ class Parsed:
     """None when Hydra cannot parse it even quoted."""
     placeholder: bool = False
     """The text is no value that Hydra accepts (such as <path>) and was taken as a string."""
+    sweep: bool = False
+    """Hydra takes the value as several choices of a sweep."""
 
 
 @dataclass
@@ -88,6 +90,7 @@ def _parse(text: str) -> Parsed:
                 override.value(),
                 override,
             )
+        return Parsed(text, key, prefix, raw or "", None, placeholder=True, sweep=True)
     except HydraException:
         pass
     quoted = f"{prefix}{key}='" + (raw or "").replace("\\", "\\\\").replace("'", "\\'") + "'"

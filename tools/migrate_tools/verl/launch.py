@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,8 @@ class ScriptRun:
     """Path inside the project -> lines that ran."""
     problem: str = ""
     """Why nothing was recorded, in one line."""
+    given: dict[str, str] = field(default_factory=dict)
+    """Variables that the user gave."""
 
 
 def run_scripts(
@@ -54,28 +56,35 @@ def run_scripts(
     sandbox: Sandbox,
     links: dict[str, str] | None = None,
     circular: Collection[Path] = (),
+    variables: Mapping[str, str] | None = None,
 ) -> dict[Path, ScriptRun]:
     """Run launch scripts in the sandbox with every external command replaced by a recorder.
 
     `links` are extra names in the working folder (name -> path inside the sandbox); `circular` are scripts that
-    source themselves: they get one short try.
+    source themselves: they get one short try. `variables` are set for all of them.
     """
+    given = dict(variables or {})
     found: dict[Path, ScriptRun] = {}
     for start in range(0, len(scripts), BATCH):
         batch = scripts[start : start + BATCH]
-        records = _job(batch, project, sandbox, links or {}, circular)
+        records = _job(batch, project, sandbox, links or {}, circular, given)
         if records is None and len(batch) > 1:
             # one of them disturbed the others: each alone
-            records = [(_job([item], project, sandbox, links or {}, circular) or [None])[0] for item in batch]
+            records = [(_job([item], project, sandbox, links or {}, circular, given) or [None])[0] for item in batch]
         for script, record in zip(batch, records or [None], strict=True):
-            found[script] = _read(script, record)
+            found[script] = replace(_read(script, record), given=given)
     return found
 
 
 def _job(
-    scripts: Sequence[Path], project: Path, sandbox: Sandbox, links: dict[str, str], circular: Collection[Path]
+    scripts: Sequence[Path],
+    project: Path,
+    sandbox: Sandbox,
+    links: dict[str, str],
+    circular: Collection[Path],
+    variables: Mapping[str, str],
 ) -> list[Any] | None:
-    """Records of the scripts in order; None when the job as a whole failed."""
+    """Records of the scripts in order; None when the job as a whole failed."""  # fmt: skip
     from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, python_env, python_mounts
 
     with tempfile.TemporaryDirectory(prefix="migrate-shim-") as folder:
@@ -85,7 +94,13 @@ def _job(
         shims.chmod(0o755)
         shim.write_shims(shims, PYTHON)
         items = [{"path": f"/project/{script.relative_to(project)}", "once": script in circular} for script in scripts]
-        work = {"scripts": items, "links": links, "seconds": SCRIPT_SECONDS, "workers": 2}
+        work = {
+            "scripts": items,
+            "links": links,
+            "seconds": SCRIPT_SECONDS,
+            "workers": 2,
+            "variables": dict(variables),
+        }
         outcome = sandbox.run(
             Job(
                 argv=(PYTHON, "-m", "migrate_tools.verl.shim"),

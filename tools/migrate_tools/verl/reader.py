@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from migrate_tools.errors import RefusedInput
-from migrate_tools.model import DataSpec, Launch, MultiTurn, Note, Recipe, RewardSpec, Skipped, SourceRef, VerlRef
-from migrate_tools.verl.choose_verl import best_fit, find_verl
-from migrate_tools.verl.commands import classify
-from migrate_tools.verl.commands_of import Found, all_commands
-from migrate_tools.verl.discover import commit_of, discover
-from migrate_tools.verl.hydra_primary import Places, YamlSetting, find_primary, recipe_settings
-from migrate_tools.verl.hydra_read import Composed, Composer, Parsed, parse_overrides
-from migrate_tools.verl.launch import runtime_env, strip_roots
-from migrate_tools.verl.paths import Names, project_root
-from migrate_tools.verl.secrets import redact_variable
-from migrate_tools.verl.settings import clean_text, clean_value, command_line_settings, setting_notes, with_yaml
+from migrate_tools.model import Launch, Note, Recipe, Skipped, VerlRef
+from migrate_tools.verl.choose_verl import best_fit, enclosing_tree, find_verl
+from migrate_tools.verl.commands import Kind, classify
+from migrate_tools.verl.commands_of import Found, all_commands, python_commands
+from migrate_tools.verl.discover import commit_of, discover, show
+from migrate_tools.verl.launch_reader import SAMPLE, LaunchReader
+from migrate_tools.verl.nothing import nothing_to_train
+from migrate_tools.verl.paths import project_root
+from migrate_tools.verl.settings import clean_text
 from migrate_tools.verl.source import is_verl_tree
+from migrate_tools.verl.versions import pin_of, style_of
 
 if TYPE_CHECKING:
     from migrate_tools.sandbox import Sandbox
 
-SAMPLE = 8
-"""Launches whose settings decide which release fits."""
+NOT_READ = (
+    "Python launcher: it starts verl from Python; the recipe's scripts were read instead "
+    "(name it with --launch to read it)"
+)
 
 
 def read_recipe(
@@ -38,6 +39,7 @@ def read_recipe(
     launches: Sequence[str] = (),
     verl_root: Path | None = None,
     verl_version: str | None = None,
+    variables: Mapping[str, str] | None = None,
     sandbox: Sandbox,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Recipe:
@@ -46,6 +48,7 @@ def read_recipe(
     Args:
         launches: names of the scripts to read (file name, stem, relative path or pattern); all when empty.
         verl_root: a verl checkout to read against. verl_version: a release to read against.
+        variables: values for shell variables that the scripts expect from outside.
         progress: gets one line a step.
 
     Raises:
@@ -59,29 +62,24 @@ def read_recipe(
     warming = Thread(target=_warm)
     warming.start()
     try:
-        commands = all_commands(found.scripts, project, sandbox, _links(found.root, project), progress)
+        commands = all_commands(found.scripts, project, sandbox, _links(found.root, project), progress, variables or {})
     finally:
         warming.join()
-    skipped = [*found.skipped, *commands.skipped]
-    rl: list[Found] = []
-    for item in commands.commands:
-        kind = classify(item.recorded.command)
-        if kind.name == "rl":
-            rl.append(item)
-        elif not any(s.file == item.file and s.reason == kind.reason for s in skipped):
-            skipped.append(Skipped(file=item.file, reason=kind.reason))
+    rl, skipped, kinds = _sorted(commands.commands, [*found.skipped, *commands.skipped])
     rl, repeated = _without_wrappers(rl)
     skipped += repeated
+    if found.launchers and (found.asked or not rl):
+        python = python_commands(found.launchers, project)
+        more, skipped, others = _sorted(python.commands, [*skipped, *python.skipped])
+        rl, kinds = [*rl, *more], [*kinds, *others]
+    else:
+        skipped += [Skipped(file=show(path, project), reason=NOT_READ) for path in found.launchers]
     if not rl:
-        raise _nothing_to_train(path, found.files, skipped)
-    reader = _LaunchReader(found.root, project, progress)
-    choice = find_verl(
-        found.root, project, [parsed.key for item in rl for parsed in reader.parsed(item)],
-        verl_root=verl_root, verl_version=verl_version, progress=progress,
-    )  # fmt: skip
-    verl = best_fit(choice, lambda ref: reader.misfits(rl[:SAMPLE], ref), progress)
+        raise nothing_to_train(path, found, project, skipped, kinds)
+    reader = LaunchReader(found.root, project, progress)
+    sources = _sources(rl, reader, found.root, project, verl_root, verl_version, progress)
     names = _names(rl)
-    read, refused = _read_all(reader, rl, names, verl)
+    read, refused = _read_all(reader, rl, names, sources)
     skipped += refused
     return Recipe(
         name=path.stem if path.is_file() else path.name,
@@ -93,8 +91,25 @@ def read_recipe(
         skipped=tuple(skipped),
         secrets=tuple(found.secrets),
         shell_features=commands.features,
-        notes=tuple(_secret_notes(len(found.secrets))),
+        notes=(*_secret_notes(len(found.secrets)), *_generation_notes(read)),
     )
+
+
+def _sorted(
+    commands: Sequence[Found], skipped: list[Skipped]
+) -> tuple[list[Found], list[Skipped], list[tuple[str, Kind]]]:
+    """Commands that train by RL with verl; the others are added to `skipped` and given with their kind and file."""
+    rl: list[Found] = []
+    kinds: list[tuple[str, Kind]] = []
+    for item in commands:
+        kind = classify(item.recorded.command)
+        if kind.name == "rl" or (kind.name == "other" and item.file.endswith(".py")):
+            rl.append(item)  # a Python launcher hands over to verl by itself
+            continue
+        kinds.append((item.file, kind))
+        if not any(s.file == item.file and s.reason == kind.reason for s in skipped):
+            skipped.append(Skipped(file=item.file, reason=kind.reason))
+    return rl, skipped, kinds
 
 
 def _warm() -> None:
@@ -104,8 +119,40 @@ def _warm() -> None:
             import_module(f"migrate_tools.verl.{name}")
 
 
+def _sources(
+    items: Sequence[Found],
+    reader: LaunchReader,
+    root: Path,
+    project: Path,
+    verl_root: Path | None,
+    verl_version: str | None,
+    progress: Callable[[str], None],
+) -> list[VerlRef]:
+    """The verl source of every command: one for all, unless nothing but their keys tells the version and those belong
+    to different generations."""  # fmt: skip
+
+    def choose(group: Sequence[Found]) -> VerlRef:
+        choice = find_verl(
+            root, project, reader.keys(group), verl_root=verl_root, verl_version=verl_version, progress=progress
+        )
+        return best_fit(choice, lambda ref: reader.misfits(group[:SAMPLE], ref), progress)
+
+    folders = [root, *(parent for parent in root.parents if parent.is_relative_to(project))]
+    told = verl_root or verl_version or enclosing_tree(root, project) or pin_of(folders, project)
+    groups: dict[str, list[Found]] = {}
+    for item in items:
+        hint = style_of(reader.keys([item]))
+        groups.setdefault(hint.version if hint.told else "", []).append(item)
+    if told or len(groups.keys() - {""}) < 2:
+        return [choose(items)] * len(items)
+    untold = groups.pop("", [])
+    max(groups.values(), key=len).extend(untold)
+    chosen = {id(item): verl for group in groups.values() for verl in [choose(group)] for item in group}
+    return [chosen[id(item)] for item in items]
+
+
 def _read_all(
-    reader: _LaunchReader, items: Sequence[Found], names: Sequence[str], verl: VerlRef
+    reader: LaunchReader, items: Sequence[Found], names: Sequence[str], sources: Sequence[VerlRef]
 ) -> tuple[list[Launch], list[Skipped]]:
     """Every launch that can be read; one with a broken reward or broken data is named, and does not stop the others.
 
@@ -115,7 +162,7 @@ def _read_all(
     read: list[Launch] = []
     refused: list[Skipped] = []
     first: RefusedInput | None = None
-    for item, name in zip(items, names, strict=True):
+    for item, name, verl in zip(items, names, sources, strict=True):
         reader.progress(f"composing {name}")
         try:
             read.append(reader.launch(item, name, verl))
@@ -144,6 +191,17 @@ def _secret_notes(count: int) -> list[Note]:
     return [Note(code="secrets-removed", text=text)]
 
 
+def _generation_notes(launches: Sequence[Launch]) -> list[Note]:
+    versions: dict[str, list[str]] = {}
+    for launch in launches:
+        versions.setdefault(launch.verl.version, []).append(launch.name)
+    if len(versions) < 2:
+        return []
+    listed = "; ".join(f"{version}: {', '.join(names[:4])}" for version, names in versions.items())
+    text = f"the launches are written for different versions of verl, and each is read against its own ({listed})"
+    return [Note(code="several-verl-versions", text=text)]
+
+
 def _without_wrappers(items: list[Found]) -> tuple[list[Found], list[Skipped]]:
     """Drop commands that a script only reaches by calling another launch script that is read itself."""
     own = {(item.file, item.recorded.argv) for item in items if item.file.endswith(item.recorded.script.name)}
@@ -158,21 +216,6 @@ def _without_wrappers(items: list[Found]) -> tuple[list[Found], list[Skipped]]:
         else:
             kept.append(item)
     return kept, dropped
-
-
-def _nothing_to_train(path: Path, files: int, skipped: Sequence[Skipped]) -> RefusedInput:
-    reasons = Counter(item.reason for item in skipped)
-    telling = [
-        reason for reason, _ in reasons.most_common() if not reason.startswith(("starts no", "no training command"))
-    ]
-    plain = [reason for reason in reasons if reason.startswith("no training command was")]
-    shown = "; ".join((telling or plain)[:4])
-    if not shown:
-        shown = f"{files} file(s), {len(skipped)} script(s)" if files else f"{len(skipped)} script(s)"
-    return RefusedInput(
-        f"{path}: no RL training command of verl in it (found: {shown})",
-        "give a folder whose scripts start verl.trainer.main_ppo or a trainer of its own",
-    )
 
 
 def _names(items: Sequence[Found]) -> list[str]:
@@ -193,129 +236,3 @@ def _names(items: Sequence[Found]) -> list[str]:
             name += "_"
         out.append(re.sub(r"[^\w.-]", "_", name))
     return out
-
-
-class _LaunchReader:
-    """Turns recorded commands into launches."""
-
-    def __init__(self, root: Path, project: Path, progress: Callable[[str], None]) -> None:
-        self.root = root
-        self.project = project
-        self.progress = progress
-        self.composer = Composer()
-        self._names: Names = {}
-        self._parsed: dict[int, list[Parsed]] = {}
-        self._composed: dict[tuple[int, str], tuple[Composed, str, list[YamlSetting]]] = {}
-
-    def parsed(self, item: Found) -> list[Parsed]:
-        """The overrides of a command."""
-        if id(item) not in self._parsed:
-            self._parsed[id(item)] = parse_overrides(item.recorded.command.overrides)
-        return self._parsed[id(item)]
-
-    def misfits(self, items: Sequence[Found], verl: VerlRef) -> list[str]:
-        """What the schema of a version refuses, over several commands."""
-        out = []
-        for item in items:
-            composed, remark, _ = self.composed(item, verl)
-            out += list(composed.misfits.values())
-            out += [composed.error] if composed.error else []
-            out += [remark] if remark else []
-        return out
-
-    def composed(self, item: Found, verl: VerlRef) -> tuple[Composed, str, list[YamlSetting]]:
-        """The configuration under a version, a remark on where it starts from, and the recipe's own YAML settings."""
-        key = (id(item), verl.root)
-        if key not in self._composed:
-            places = self._places(item, verl)
-            primary, remark = find_primary(item.recorded.command, places)
-            variables = {"HOME": "$HOME", **self.environment(item)[0]}
-            composed = self.composer.compose(primary, self.parsed(item), variables)
-            self._composed[key] = (composed, remark, recipe_settings(primary, places))
-        return self._composed[key]
-
-    def _places(self, item: Found, verl: VerlRef) -> Places:
-        return Places(self.project, self.root, item.recorded.script.parent, Path(verl.root), self._names)
-
-    def environment(self, item: Found) -> tuple[dict[str, str], str]:
-        """Exported variables and those of a Ray runtime environment, with the file of the latter."""
-        extra, file = runtime_env(item.recorded.parents, self.project)
-        merged = {**item.recorded.environment, **extra}
-        return {name: redact_variable(name, clean_text(value)) for name, value in sorted(merged.items())}, file
-
-    def launch(self, item: Found, name: str, verl: VerlRef) -> Launch:
-        """One command as a launch."""
-        command = item.recorded.command
-        parsed = self.parsed(item)
-        composed, remark, own = self.composed(item, verl)
-        first = len(item.recorded.argv) - len(command.arguments)
-        wanted = [i for i, word in enumerate(command.arguments) if word in set(command.overrides)]
-        places = [item.places[first + i] for i in wanted]
-        settings = command_line_settings(parsed, places, composed, item.file, item.line)
-        settings = with_yaml(settings, own, composed.config)
-        config = {key: clean_value(value) for key, value in composed.config.items()}
-        environment, _ = self.environment(item)
-        notes = [
-            *item.notes,
-            *setting_notes(settings, parsed, composed, verl.version),
-            *self._notes(item, composed, remark),
-        ]
-        resolve = self._places(item, verl).find
-        common: dict[str, Any] = {
-            "project_root": self.project,
-            "recipe_root": self.root,
-            "verl": verl,
-            "resolve": resolve,
-        }
-        reward, reward_notes = self._reward(config, settings, environment, command.module, common)
-        data, data_notes = self._data(config, settings, reward, common)
-        turns = self._multi_turn(config, data, common)
-        return Launch(
-            name=name, script=_script_name(item, self.project), line=item.line, module=command.module,
-            argv=tuple(clean_text(word) for word in item.recorded.argv),
-            how="static" if item.how == "static" else "executed", environment=environment, unset=item.unset,
-            settings=tuple(settings), config=config, verl=verl, reward=reward, data=data, multi_turn=turns,
-            notes=tuple(_unique([*notes, *reward_notes, *data_notes])),
-        )  # fmt: skip
-
-    def _reward(self, config: Any, settings: Any, environment: Any, module: str, common: Any) -> tuple[RewardSpec, Any]:
-        from migrate_tools.verl.reward_reader import read_reward
-
-        return read_reward(config, settings, environment=environment, module=module, **common)
-
-    def _data(self, config: Any, settings: Any, reward: RewardSpec, common: Any) -> tuple[DataSpec, Any]:
-        from migrate_tools.verl.data_reader import read_data
-
-        return read_data(config, settings, reward=reward, **common)
-
-    def _multi_turn(self, config: Any, data: DataSpec, common: Any) -> MultiTurn | None:
-        from migrate_tools.verl.multi_turn import read_multi_turn
-
-        return read_multi_turn(config, data, **common)
-
-    def _notes(self, item: Found, composed: Composed, remark: str) -> list[Note]:
-        place = SourceRef(file=item.file, line=item.line)
-        notes = []
-        if remark:
-            notes.append(Note(code="config-not-found", text=clean_text(remark), source=place))
-        if composed.error:
-            why = clean_text(composed.error)
-            text = f"the base configuration does not compose ({why}); only the recipe's settings are known"
-            notes.append(Note(code="config-not-composed", text=text, source=place))
-        for variable in item.unset:
-            text = f"the script reads ${variable} and nobody sets it: give it a value before running"
-            notes.append(Note(code="unset-variable", text=text, source=place))
-        for argv in item.recorded.parents:
-            notes.append(
-                Note(code="started-through", text=f"started through `{strip_roots(' '.join(argv[:3]))}`", source=place)
-            )
-        return notes
-
-
-def _script_name(item: Found, project: Path) -> str:
-    script = item.recorded.script
-    return str(script.relative_to(project)) if script.is_relative_to(project) else script.name
-
-
-def _unique(notes: Sequence[Note]) -> list[Note]:
-    return list(dict.fromkeys(notes))

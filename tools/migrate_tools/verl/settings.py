@@ -140,6 +140,9 @@ def setting_notes(
         elif isinstance(item.value, str) and re.search(r"<[^<>]+>|/path/to|YOUR_|your_", item.value):
             text = f"{item.key}={clean_text(item.value)} looks like a placeholder: give the real value"
             notes.append(Note(code="placeholder", text=text, source=places.get(item.key)))
+        if UNKNOWN in item.text:
+            text = f"a part of {item.key} is made by code that was not run; that part is missing here: give the value"
+            notes.append(Note(code="value-unknown", text=text, source=places.get(item.key)))
         if index in composed.misfits:
             text = f"{clean_text(composed.misfits[index])} (read against verl {version}); the setting is kept"
             notes.append(Note(code="version-skew", text=text, source=places.get(item.key)))

@@ -30,6 +30,8 @@ from migrate_tools.verl.symbolic import (
 Value = tuple[Piece, ...] | list[Word]
 MAX_DEPTH = 12
 _SPECIAL = frozenset({"@", "*"})
+_PASS_ON = frozenset({"srun", "sbatch", "nohup", "sudo", "exec", "env", "time", "numactl", "uv", "docker", "podman"})
+"""Programs that may start a script which stands later among their arguments."""
 
 
 @dataclass
@@ -260,15 +262,19 @@ class Evaluator:
 
     def _called(self, command: Node, words: list[Word], script: Script) -> Script | None:
         """The project's script that a command runs: `bash x.sh` or the path of a script."""
-        for index, word in enumerate(words[:3]):
+        passed_on = bool(words) and words[0].known() in _PASS_ON
+        for index, word in enumerate(words[: 16 if passed_on else 3]):
             text = word.known()
-            if index == 0 and text in ("bash", "sh"):
+            if (index == 0 and passed_on) or text in ("bash", "sh"):
                 continue
             if index and text is not None and text.startswith("-"):
                 continue
             if index < len(command["Args"]) and text is None:
                 text = script.text(command["Args"][index])
-            return self.load(text, script) if text and text.strip("\"'").endswith((".sh", ".bash")) else None
+            if text and text.strip("\"'").endswith((".sh", ".bash", ".slurm", ".sbatch")):
+                return self.load(text, script)
+            if not passed_on:
+                return None
         return None
 
     def _subshell(self, script: Script) -> None:

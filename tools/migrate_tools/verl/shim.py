@@ -28,7 +28,11 @@ USER = "USER__"
 CWD = "/work/cwd"
 UNSET = "__UNSET_{}__"
 MAX_MARKERS = 40
-ARGUMENTS = ("8", "ARG2__", "ARG3__", "ARG4__", "ARG5__", "ARG6__")
+ARGUMENTS = ("8", "__UNSET_ARG2__", "__UNSET_ARG3__", "__UNSET_ARG4__", "__UNSET_ARG5__", "__UNSET_ARG6__")
+NUMBERS = ("-1", "1000", "8", "8", "8", "8")
+"""For scripts in stages (`script.sh FIRST_STAGE LAST_STAGE`): all of them."""
+GIVEN = {"arguments": ARGUMENTS, "numbers": NUMBERS}
+"""Stage of the ladder -> the arguments that it makes up."""
 EMPTY_PATHS = frozenset({"PYTHONPATH", "LD_LIBRARY_PATH", "PS1", "LIBRARY_PATH", "CPATH"})
 TRACE_BYTES = 4 << 20
 RECORD_BYTES = 1 << 20
@@ -78,6 +82,65 @@ _INNER = """while [ $# -gt 0 ]; do
 done
 exit 0
 """
+_UV = _INNER.replace("esac", '*.py) SHIM_PARENT="$$-$name"; export SHIM_PARENT; exec python3 "$@";;\n  esac')
+_PARENT = 'SHIM_PARENT="$$-$name"; BASH_ENV=/shim/forgiving.env; export SHIM_PARENT BASH_ENV\n'
+_SSH = (
+    _PARENT
+    + """while [ $# -gt 0 ]; do
+  case "$1" in
+    -[bcDEeFIiJLlmOopQRSWw]) shift 2 || exit 0;;
+    -*) shift;;
+    *) break;;
+  esac
+done
+[ $# -gt 1 ] || exec bash
+shift
+exec bash -c "$*"
+"""
+)
+_BODIES = (
+    _PARENT
+    + """for word in "$@"; do
+  case "$word" in
+    *python*' '*|*torchrun*' '*|*' '*.sh*|*'ray job'*) bash -c "$word";;
+  esac
+done
+exit 0
+"""
+)
+_SBATCH = (
+    _PARENT
+    + """for word in "$@"; do
+  case "$word" in
+    --wrap=*) exec bash -c "${word#--wrap=}";;
+    --wrap) shift; exec bash -c "$1";;
+    *.sh|*.slurm|*.sbatch|*.bash) [ -f "$word" ] && exec bash "$@";;
+  esac
+  shift
+done
+exit 0
+"""
+)
+"""What other programs run for a script: a command on another machine, in a terminal session, in a batch job."""
+_BC = r"""#!/bin/sh
+for name in /usr/bin/bc /bin/bc; do [ -x "$name" ] && exec "$name" "$@"; done
+exec @PYTHON@ -I -S -c '
+import re, sys
+scale = 20 if "-l" in sys.argv[1:] else 0
+for part in re.split(r"[;\n]", sys.stdin.read()):
+    part = part.strip()
+    if part.startswith("scale"):
+        scale = int(part.partition("=")[2])
+    elif re.fullmatch(r"[\d.\s+*/%^()<>=!&|-]+", part):
+        text = part.replace("^", "**").replace("&&", " and ").replace("||", " or ")
+        value = eval(text, {"__builtins__": {}})
+        if isinstance(value, bool) or value == int(value):
+            print(int(value))
+        else:
+            print(int(value * 10**scale) / 10**scale if scale else int(value) if "/" in part else value)
+' "$@"
+"""
+"""Sums of scripts, where the machine has no bc."""
 _SHIMS: dict[str, str] = {
     "python": _HEAD
     + """case "$1" in
@@ -87,8 +150,12 @@ esac
 exit 0
 """,
     "ray": _HEAD + '[ "$1 $2" = "job submit" ] || exit 0\n' + _INNER,
-    "uv": _HEAD + '[ "$1" = run ] || exit 0\nshift\n' + _INNER,
+    "uv": _HEAD + '[ "$1" = run ] || exit 0\nshift\n' + _UV,
     "srun": _HEAD + _INNER,
+    "ssh": _HEAD + _SSH,
+    "bodies": _HEAD + _BODIES,
+    "container": _HEAD + _PARENT + _INNER,
+    "sbatch": _HEAD + _SBATCH,
     "plain": _HEAD + "exit 0\n",
     "nvidia-smi": "#!/bin/sh\nfor i in 0 1 2 3 4 5 6 7; do echo \"GPU $i: NVIDIA H100 80GB HBM3\"; done\n",
     "sleep": """#!/bin/sh
@@ -99,6 +166,7 @@ echo >> "$SHIM_LOG/sleeps"
     "mktemp": """#!/bin/sh
 case "$*" in *-d*) mkdir -p /work/TMP__; echo /work/TMP__;; *) : > /work/TMP__file; echo /work/TMP__file;; esac
 """,
+    "bc": _BC,
     "nproc": "#!/bin/sh\necho 64\n",
     "hostname": "#!/bin/sh\ncase \"$*\" in *-[iI]*) echo 127.0.0.1;; *) echo localhost;; esac\n",
     "whoami": f"#!/bin/sh\necho {USER}\n",
@@ -110,16 +178,21 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "uv": ("uv", "poetry", "pixi", "rye"),
     "srun": ("srun", "numactl", "nsys", "sudo", "conda", "mamba", "micromamba", "singularity", "apptainer", "ncu",
              "mpirun", "taskset", "unbuffer", "script"),
+    "container": ("docker", "podman", "nvidia-docker", "kubectl", "enroot"),
+    "ssh": ("ssh",),
+    "bodies": ("tmux", "screen", "pdsh", "clush"),
+    "sbatch": ("sbatch",),
     "plain": (
-        "torchrun", "accelerate", "deepspeed", "trl", "pip", "pip3", "hf", "huggingface-cli", "modelscope",
-        "wget", "curl", "git", "docker", "sbatch", "scontrol", "ssh", "scp", "vllm", "sglang_router",
+        "torchrun", "accelerate", "deepspeed", "trl", "swift", "llamafactory-cli", "openrlhf",
+        "pip", "pip3", "hf", "huggingface-cli", "modelscope",
+        "wget", "curl", "git", "scontrol", "scp", "vllm", "sglang_router",
         "wandb", "swanlab", "tensorboard", "apt", "apt-get", "yum", "npu-smi", "rocm-smi", "make", "cmake",
         "pkill", "killall", "ldconfig", "ip", "ifconfig", "telnet", "nc", "lsof", "fuser", "rsync", "aws",
-        "gsutil", "tmux", "screen", "aria2c", "unzip", "gcc", "g++", "nvcc", "systemctl", "service", "npm",
+        "gsutil", "aria2c", "unzip", "gcc", "g++", "nvcc", "systemctl", "service", "npm",
         "node",
     ),
 }  # fmt: skip
-SHELL_COMMANDS = ("nvidia-smi", "sleep", "date", "mktemp", "nproc", "hostname", "whoami", "uuidgen")
+SHELL_COMMANDS = ("nvidia-smi", "bc", "sleep", "date", "mktemp", "nproc", "hostname", "whoami", "uuidgen")
 
 
 def write_shims(folder: Path, python: str) -> None:
@@ -139,13 +212,14 @@ def write_shims(folder: Path, python: str) -> None:
 class Runner:
     """Runs one script through the ladder of settings until it gives a training command."""
 
-    def __init__(self, script: dict[str, Any], log_root: Path, seconds: float) -> None:
+    def __init__(self, script: dict[str, Any], log_root: Path, seconds: float, variables: dict[str, str]) -> None:
         self.path: str = script["path"]
         self.arguments: list[str] = list(script.get("arguments", ()))
         self.once: bool = bool(script.get("once"))
         self.log_root = log_root
         self.seconds = min(seconds, 2.0) if self.once else seconds
         self.markers: dict[str, str] = {}
+        self.variables = variables
         self.number = 0
 
     def read(self) -> dict[str, Any]:
@@ -159,7 +233,7 @@ class Runner:
             ("own folder, forgiving", own, "forgiving", given),
         ]
         if not self.arguments:
-            stages.append(("arguments", CWD, "forgiving", list(ARGUMENTS)))
+            stages += [(stage, CWD, "forgiving", list(given)) for stage, given in GIVEN.items()]
         best: dict[str, Any] | None = None
         slow = False
         for stage, cwd, env, arguments in stages:
@@ -168,7 +242,7 @@ class Runner:
                 best = record
             if record["training"] and not _source_failed(record):
                 break
-            if self.once or (slow and record["timed_out"]):
+            if self.once or (slow and record["timed_out"]):  # it will not end in the next stage either
                 break
             slow = slow or bool(record["timed_out"])
         assert best is not None
@@ -193,7 +267,7 @@ class Runner:
         environment = {
             "PATH": "/shim:/opt/sandbox/bin:/usr/local/bin:/usr/bin:/bin", "HOME": HOME, "USER": USER,
             "LOGNAME": USER, "LANG": "C.UTF-8", "TERM": "dumb", "SHIM_LOG": str(log),
-            "BASH_ENV": f"/shim/{env}.env", "VERL_USE_UV": "0", **self.markers,
+            "BASH_ENV": f"/shim/{env}.env", "VERL_USE_UV": "0", **self.variables, **self.markers,
         }  # fmt: skip
         started = time.monotonic()
         code, errors, timed_out = _run(["bash", self.path, *arguments], cwd, environment, log, self.seconds)
@@ -322,7 +396,7 @@ def main() -> None:
     def one(item: tuple[int, dict[str, Any]]) -> dict[str, Any]:
         number, script = item
         try:
-            return Runner(script, root / str(number), job["seconds"]).read()
+            return Runner(script, root / str(number), job["seconds"], job.get("variables", {})).read()
         except OSError as error:
             return {"error": str(error)}
 

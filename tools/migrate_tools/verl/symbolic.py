@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -78,6 +78,43 @@ def shell_text(pieces: Iterable[Piece], values: Mapping[str, str], recorded: str
         return None
     groups = iter(match.groups())
     return _render(pieces, groups, values)
+
+
+def marked_text(pieces: Iterable[Piece], values: Mapping[str, str], recorded: str, marker: str) -> str:
+    """The recorded text with `marker` (a format) in the places of variables that nobody sets.
+
+    Only where the variable stands for a whole value, a list item or the start of a path: elsewhere (`name$SUFFIX`) an
+    empty one is what the script means.
+    """
+    pieces = tuple(pieces)
+    match = re.fullmatch(pattern(pieces, values), recorded, re.DOTALL)
+    if not match:
+        return recorded
+    groups = iter(match.groups())
+    flat = _flat(pieces, values, groups)
+    out = ""
+    for index, (text, name) in enumerate(flat):
+        following = next((text or "$" for text, _ in flat[index + 1 :]), "")
+        alone = (not out or out[-1] in "=[,'\" ") and (not following or following[0] in "/,]'\" ")
+        out += text if not name else marker.format(name) if alone else ""
+    return out
+
+
+def _flat(pieces: Iterable[Piece], values: Mapping[str, str], groups: Iterator[str]) -> list[tuple[str, str]]:
+    """Text and "" of every part, or "" and the name of a variable that is empty."""
+    out: list[tuple[str, str]] = []
+    for piece in pieces:
+        if piece.kind == "literal":
+            out.append((piece.text, ""))
+        elif piece.kind != "variable":
+            out.append((next(groups), ""))
+        elif piece.text in values:
+            out.append((values[piece.text], ""))
+        elif piece.default is not None:
+            out += _flat(piece.default, values, groups)
+        else:
+            out.append(("", piece.text))
+    return out
 
 
 def _render(pieces: Iterable[Piece], groups: Iterable[str], values: Mapping[str, str]) -> str:

@@ -35,6 +35,8 @@ class Hint:
     version: str
     reason: str
     pinned: bool
+    told: bool = True
+    """False when nothing names a version."""
 
 
 def pin_of(folders: Iterable[Path], root: Path) -> Hint | None:
@@ -62,7 +64,7 @@ def style_of(keys: Iterable[str]) -> Hint:
     example = next((key for key in keys if _OLD_KEYS.search(key)), None)
     if example:
         return Hint("0.4.1", f"keys such as {example} belong to this generation", False)
-    return Hint(NEWEST, "nothing in the recipe names a version, so the newest release is used", False)
+    return Hint(NEWEST, "nothing in the recipe names a version, so the newest release is used", False, told=False)
 
 
 def neighbours(version: str, releases: Sequence[str] = RELEASES) -> list[str]:
