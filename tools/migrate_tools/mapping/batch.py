@@ -18,7 +18,7 @@ from migrate_tools.model import BatchPlan
 T_KEY = "data.train_batch_size"
 M_KEY = ACTOR + "ppo_mini_batch_size"
 N_KEY = ROLLOUT + "n"
-FORK_GROUP_KEYS = (ROLLOUT + "n_agent", "agent_grpo.n")
+FORK_GROUP_KEYS = (ROLLOUT + "n_agent", ROLLOUT + "n_repeat", "agent_grpo.n")
 """Group-size keys of forks that leave rollout.n at 1 and count the mini batch in samples."""
 CHECKED_SINCE = (0, 3)
 """verl stops at a mini batch above the train batch since 0.3; before, it makes one update of the whole batch."""

@@ -11,6 +11,8 @@ from migrate_tools.mapping.facts import number_text
 
 TEMPLATE = "data.apply_chat_template_kwargs"
 SEED_KEYS = ("data.seed",)
+SHUFFLE = ("data.shuffle", "data.shuffle_train_dataloader")
+"""verl's spelling and that of Search-R1."""
 
 
 def place_data(draft: Draft) -> None:
@@ -27,14 +29,14 @@ def place_data(draft: Draft) -> None:
     draft.say("data.reward_fn_key", "derived", "--metadata-key", f"column {data.reward_fn_key}, inside the metadata")
     _template(draft)
     _images(draft)
-    if facts.flag("data.shuffle", default=True):
+    if facts.flag(*SHUFFLE, default=True):
         draft.flag("--rollout-shuffle", None, "ROLLOUT")
         seed = facts.integer("data.seed")
         draft.flag("--rollout-seed", seed if seed is not None else 42, "ROLLOUT")
-        draft.say("data.shuffle", "exact", "--rollout-shuffle", "shuffled every epoch; the order itself differs")
+        draft.say(SHUFFLE, "exact", "--rollout-shuffle", "shuffled every epoch; the order itself differs")
         draft.say("data.seed", "exact", "--rollout-seed", "seed of the order; the order itself differs")
     else:
-        draft.say("data.shuffle", "exact", (), "rows in file order")
+        draft.say(SHUFFLE, "exact", (), "rows in file order")
         draft.say("data.seed", "no_effect", (), "not shuffled")
     for split in ("train", "val"):
         key = f"data.{split}_max_samples"
@@ -117,6 +119,8 @@ def _overlong(draft: Draft) -> None:
             *draft.facts.set_below(prefix + "reward_kwargs."),
             *draft.facts.set_below(prefix + "overlong_buffer."),
         ):
+            if "overlong" not in item.key and not item.key.endswith("max_resp_len"):
+                continue  # an argument of a reward manager of its own: its row says what becomes of it
             if reward.overlong is not None:
                 draft.say(
                     item.key,
@@ -125,5 +129,5 @@ def _overlong(draft: Draft) -> None:
                     f"penalty up to {number_text(reward.overlong.penalty_factor)} over the last "
                     f"{reward.overlong.buffer_len} of {reward.overlong.max_resp_len} tokens",
                 )
-            elif "overlong" in item.key or item.key.endswith("max_resp_len"):
+            else:
                 draft.say(item.key, "no_effect", (), "the overlong penalty is off for this reward manager")

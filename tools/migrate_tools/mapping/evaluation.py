@@ -6,7 +6,7 @@ import re
 
 from migrate_tools.mapping.draft import Draft
 from migrate_tools.mapping.facts import ROLLOUT
-from migrate_tools.mapping.rollout import VAL, place_eval_sampling
+from migrate_tools.mapping.rollout import FORK_VAL_N, FORK_VAL_TEMPERATURE, VAL, place_eval_sampling
 from migrate_tools.model import DataFile
 
 TEST, BEFORE, FILES = "trainer.test_freq", "trainer.val_before_train", "data.val_files"
@@ -47,6 +47,7 @@ def place_evaluation(draft: Draft, scale: int) -> None:
     every = facts.integer(TEST, default=-1) or -1
     files = facts.launch.data.val
     keys = [VAL + name for name in ("n", "temperature", "top_p", "top_k", "do_sample")]
+    keys += [FORK_VAL_N, FORK_VAL_TEMPERATURE]
     if every <= 0 or not files:
         _none(draft, every, bool(files), keys)
         return

@@ -57,7 +57,7 @@ def min_lr(facts: Facts) -> float:
     if facts.megatron:
         return facts.number(OPTIM + "min_lr", default=0.0) or 0.0
     lr = facts.number(OPTIM + "lr", default=1e-6) or 0.0
-    return lr * (facts.number(OPTIM + "min_lr_ratio", default=0.0) or 0.0)
+    return lr * (facts.number(OPTIM + "min_lr_ratio", OPTIM + "min_lr_factor", default=0.0) or 0.0)
 
 
 def place_optimizer(draft: Draft, updates: int, steps: int | None = None) -> None:
@@ -100,7 +100,7 @@ def _schedule(draft: Draft, updates: int, total: int | None) -> None:
         draft.say(STYLE_KEYS, "unsupported", "--lr-decay-style", text, "training")
         draft.cap("lr-schedule", text)
     low = min_lr(facts)
-    floor_keys = (OPTIM + "min_lr", OPTIM + "min_lr_ratio")
+    floor_keys = (OPTIM + "min_lr", OPTIM + "min_lr_ratio", OPTIM + "min_lr_factor")
     if kind == "constant":
         draft.say(floor_keys, "no_effect", (), "a constant schedule never gets there")
     else:

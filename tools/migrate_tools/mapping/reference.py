@@ -5,26 +5,62 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from migrate_tools.mapping.tables import Row, load_tables
+from migrate_tools.mapping.evidence import relax_places, verl_places
+from migrate_tools.mapping.key_facts import key_facts
+from migrate_tools.mapping.row import Row
+from migrate_tools.mapping.tables import load_tables
 from migrate_tools.resources import resource_dir
 
 HEAD = """# verl to Relax: mapping of settings
 
-Generated from `skill/mapping/keys_*.yaml` by `python -m migrate_tools.mapping.reference`; do not edit by hand.
+Generated from `skill/mapping/keys_*.yaml` and `verl_keys.tsv` by `python -m migrate_tools.mapping.reference`; do not
+edit by hand.
 
 A status says what becomes of a setting: **exact** (same meaning), **derived** (computed from several), **approximate**
 (near, and why), **automatic** (Relax does it itself), **no_effect** (speed or logging only), **unsupported** (no
-counterpart). A key in no table becomes **unknown**. Values that decide otherwise stand below the reason. verl's
-batch sizes count prompts, Relax's `--global-batch-size` counts samples.
+counterpart). A key in no table becomes **unknown**. Values that decide otherwise stand below the reason. The risk after
+the status says what a wrong translation would change: speed, or training.
+
+Behind a key stand the verl releases whose configuration declares it ("0.7.1-": since 0.7.1; 0.10 is the main branch
+after 0.9.1; *recipe*, *fork*: only such projects have it; *with +*: no configuration declares it). Units are verl's:
+its batch sizes count prompts, Relax's `--global-batch-size` counts samples. *By* names the transform of one value, or
+the area of code that makes the flags out of several. Evidence is `file:line@version` in verl (or a recipe, or a
+fork), then where Relax declares the flag, or a section of the contract.
 """
+RENAMES = """
+## Keys that moved
+
+One setting under another key in later releases. Both are translated.
+
+| before | after |
+|---|---|
+"""
+PLACES = 2
+"""Places that a cell names; more are counted."""
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+def _key(key: str) -> str:
+    fact = key_facts().get(key)
+    if fact is None:
+        return f"`{key}`"
+    return f"`{key}` ({fact.versions.replace('recipe', '*recipe*').replace('fork', '*fork*') or '*with +*'})"
+
+
+def _evidence(row: Row) -> str:
+    places = [row.evidence.verl] if row.evidence.verl else []
+    places += [place for place in dict.fromkeys(verl_places(row).values()) if place not in places]
+    shown = places[: 1 if row.evidence.verl else PLACES]
+    if len(places) > len(shown):
+        shown.append(f"and {len(places) - len(shown)} more")
+    return _cell("; ".join([*shown, *relax_places(row)]))
+
+
 def _line(row: Row) -> str:
-    keys = "<br>".join(f"`{key}`" for key in row.keys)
+    keys = "<br>".join(_key(key) for key in row.keys)
     flags = "<br>".join(f"`{flag}`" for flag in row.relax) or "-"
     reason = _cell(row.reason)
     for rule in row.values:
@@ -33,7 +69,8 @@ def _line(row: Row) -> str:
         if text:
             reason += f"<br>({_cell(text)})"
     risk = "" if row.risk == "none" else f", {row.risk}"
-    return f"| {keys} | {row.unit} | {flags} | {row.status}{risk} | {reason} |"
+    made = row.transform or row.combiner or "-"
+    return f"| {keys} | {row.unit} | {flags} | {made} | {row.status}{risk} | {reason} | {_evidence(row)} |"
 
 
 def render() -> str:
@@ -44,8 +81,11 @@ def render() -> str:
         tables.setdefault(row.file, []).append(row)
     for file, rows in tables.items():
         title = file.removeprefix("keys_").removesuffix(".yaml").capitalize()
-        parts.append(f"\n## {title} (`{file}`)\n\n| verl | unit | Relax | status | reason |\n|---|---|---|---|---|\n")
-        parts.append("\n".join(_line(row) for row in rows) + "\n")
+        parts.append(f"\n## {title} (`{file}`)\n\n| verl | unit | Relax | by | status | reason | evidence |\n")
+        parts.append("|---|---|---|---|---|---|---|\n" + "\n".join(_line(row) for row in rows) + "\n")
+    parts.append(RENAMES)
+    moves = [(old, new) for row in load_tables().rows for old, new in row.moved.items()]
+    parts += [f"| {_key(old)} | {_key(new)} |\n" for old, new in moves]
     return "".join(parts)
 
 

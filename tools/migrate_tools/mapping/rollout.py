@@ -8,6 +8,8 @@ from migrate_tools.mapping.facts import ROLLOUT, Facts, number_text
 
 PROMPT, RESPONSE = "data.max_prompt_length", "data.max_response_length"
 VAL = ROLLOUT + "val_kwargs."
+FORK_VAL_N, FORK_VAL_TEMPERATURE = ROLLOUT + "n_val", ROLLOUT + "val_temperature"
+"""deepscaler and Skywork-OR1: samples and temperature of validation; zero stands for greedy."""
 TRUNCATION, FILTER = "data.truncation", "data.filter_overlong_prompts"
 
 
@@ -69,9 +71,12 @@ def train_sampling(facts: Facts) -> tuple[float, float, int]:
 def eval_sampling(facts: Facts) -> tuple[float, float, int, int]:
     """Temperature, top_p, top_k and samples a prompt of validation.
 
-    Trees without val_kwargs validate greedily. With do_sample false the synchronous rollout of verl <= 0.6 decodes
-    greedily whatever the temperature says; the agent loop (rollout.mode=async) reads temperature alone.
+    Trees without val_kwargs validate greedily, forks with val_temperature at that temperature. With do_sample false the
+    synchronous rollout of verl <= 0.6 decodes greedily whatever the temperature says; the agent loop
+    (rollout.mode=async) reads temperature alone.
     """
+    if any(facts.has(key) for key in (FORK_VAL_N, FORK_VAL_TEMPERATURE)):
+        return facts.number(FORK_VAL_TEMPERATURE) or 0.0, 1.0, -1, facts.integer(FORK_VAL_N, default=1) or 1
     if not any(facts.has(VAL + name) for name in ("temperature", "do_sample", "n", "top_p", "top_k")):
         return 0.0, 1.0, -1, 1
     samples = facts.integer(VAL + "n", default=1) or 1
@@ -125,16 +130,16 @@ def _overlong_prompts(draft: Draft) -> None:
 
 def _engine_length(draft: Draft, needed: int) -> None:
     key = ROLLOUT + "max_model_len"
-    alias = ROLLOUT + "engine_kwargs.vllm.max_model_len"
-    limit = draft.facts.integer(key, alias) if draft.facts.is_set(key, alias) else None
+    keys = (key, ROLLOUT + "engine_kwargs.vllm.max_model_len", ROLLOUT + "engine_kwargs.vllm.max-model-len")
+    limit = draft.facts.integer(*keys) if draft.facts.is_set(*keys) else None
     if limit is None:
         return
     draft.flag("--sglang-context-length", limit, "SGLANG", "tokens")
     if limit >= needed:
-        draft.say((key, alias), "exact", "--sglang-context-length", "room of the engine for prompt and response")
+        draft.say(keys, "exact", "--sglang-context-length", "room of the engine for prompt and response")
     else:
         draft.say(
-            (key, alias),
+            keys,
             "approximate",
             "--sglang-context-length",
             f"{limit} tokens are fewer than prompt and response together ({needed}): long prompts get short "
@@ -153,7 +158,8 @@ def place_eval_sampling(draft: Draft) -> None:
     draft.flag("--eval-top-k", top_k, "EVAL")
     draft.flag("--eval-max-prompt-len", prompt, "EVAL", "tokens")
     draft.flag("--eval-max-response-len", response, "EVAL", "tokens")
-    draft.say(VAL + "n", "exact", "--n-samples-per-eval-prompt", "samples a prompt in evaluation")
+    draft.say((VAL + "n", FORK_VAL_N), "exact", "--n-samples-per-eval-prompt", "samples a prompt in evaluation")
+    draft.say(FORK_VAL_TEMPERATURE, "exact", "--eval-temperature", "sampling of evaluation")
     used = {"temperature": temperature, "top_p": top_p, "top_k": top_k}
     for name, value in used.items():
         flag = "--eval-" + name.replace("_", "-")

@@ -6,31 +6,17 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from migrate_tools.errors import MigrateError
+from migrate_tools.mapping.evidence import lacking
+from migrate_tools.mapping.row import DROPS, NUMBER_UNITS, RANGE, Row, key_pattern
 from migrate_tools.mapping.transforms import COMBINERS, NUMERIC, TRANSFORMS
-from migrate_tools.model import Frozen, Risk, Status
 from migrate_tools.relax.contract import FlagContract, load_contract
 from migrate_tools.resources import resource_dir
-
-NumberUnit = Literal[
-    "prompts", "samples", "tokens", "sequences", "steps", "epochs",
-    "ratio", "gpus", "layers", "seconds", "size", "count",
-]  # fmt: skip
-"""size: bytes or elements of memory; count: a number of other things (LoRA rank, workers, a seed)."""
-Unit = Literal[NumberUnit, "text", "bool", "none"]
-NUMBER_UNITS: frozenset[str] = frozenset(get_args(NumberUnit))
-DROPS: frozenset[Status] = frozenset({"automatic", "no_effect", "unsupported"})
-"""What a setting becomes when no flag of its own stands for it: such a row says why."""
-PLACE = re.compile(r"(?P<file>[\w./@-]+\.\w+):(?P<line>\d+)@(?P<at>[\w.]+)\Z")
-"""Evidence at a line: `verl/trainer/config/ppo_trainer.yaml:81@0.3.0`, at a release or a commit."""
-_ONE_RANGE = r"(?:fork|recipe|\d[.\w]*(?:-(?:\d[.\w]*)?)?|-\d[.\w]*)"
-RANGE = re.compile(rf"{_ONE_RANGE}(?:, {_ONE_RANGE})*\Z")
-
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml's safe loader where it is built in: ten times as fast."""
@@ -44,71 +30,6 @@ class TableError(MigrateError):
     """A mapping table is wrong; the message names file and row."""
 
 
-class ValueRule(Frozen):
-    """What the row says when the value is one of `match` (compared as lower-case text, null as "null")."""
-
-    match: tuple[str, ...]
-    status: Status
-    reason: str
-    risk: Risk = "none"
-
-
-class Evidence(Frozen):
-    """Where the row's facts come from. What is left out is filled in from data (`mapping/evidence.py`).
-
-    verl: `file:line@version` of what reads the setting; else the line that declares each key.
-    relax: source file at a commit, or a section of the Relax contract; else where each flag is declared.
-    """
-
-    verl: str = ""
-    relax: str = ""
-
-
-class Row(Frozen):
-    """One row: a verl setting under all its spellings, and what Relax makes of it."""
-
-    id: str
-    keys: tuple[str, ...] = Field(min_length=1)
-    unit: Unit
-    status: Status
-    reason: str
-    relax: tuple[str, ...] = ()
-    transform: str = ""
-    combiner: str = ""
-    emit: Literal["always", "recipe"] = "recipe"
-    """always: verl's default is written out too, because it changes training."""
-    group: Literal["", "CKPT", "ROLLOUT", "EVAL", "PERF", "ALGO", "OPTIMIZER", "SGLANG", "LOG", "MISC"] = ""
-    risk: Risk = "none"
-    values: tuple[ValueRule, ...] = ()
-    evidence: Evidence = Evidence()
-    versions: str = ""
-    """verl versions that the row's meaning holds for ("0.3-0.6", "0.7-", "fork"); empty: all that have the keys."""
-    history: str = ""
-    """What changed in verl under the same key: defaults, meanings."""
-    file: str = ""
-    """Table that holds the row; filled in on load."""
-
-    @property
-    def exact(self) -> tuple[str, ...]:
-        """Keys without a pattern."""
-        return tuple(key for key in self.keys if "*" not in key)
-
-    def judge(self, value: Any) -> tuple[Status, str, Risk]:
-        """Status, reason and risk for one value."""
-        text = "null" if value is None else str(value).strip().strip("'\"").lower()
-        for rule in self.values:
-            if text in rule.match:
-                return rule.status, rule.reason, rule.risk
-        return self.status, self.reason, self.risk
-
-
-def _pattern(key: str) -> re.Pattern[str]:
-    """`**` stands for any number of parts, `*` for (a piece of) one."""
-    parts = re.split(r"(\*\*|\*)", key)
-    text = "".join({"**": ".+", "*": "[^.]+"}.get(part, re.escape(part)) for part in parts)
-    return re.compile(text + r"\Z")
-
-
 @dataclass(frozen=True)
 class Tables:
     """All rows; `lookup` finds the most specific one for a key."""
@@ -119,10 +40,16 @@ class Tables:
 
     def lookup(self, key: str) -> Row | None:
         """The row for a dotted key: an exact key wins, then the pattern with most literal characters."""
+        found = self.candidates(key)
+        return found[0] if found else None
+
+    def candidates(self, key: str) -> tuple[Row, ...]:
+        """The rows that speak for a key with equal right; more than one is a fault of the tables."""
         if key in self.by_key:
-            return self.by_key[key]
+            return (self.by_key[key],)
         hits = [(weight, row) for pattern, weight, row in self.patterns if pattern.match(key)]
-        return max(hits, key=lambda hit: hit[0])[1] if hits else None
+        best = max((weight for weight, _ in hits), default=0)
+        return tuple({row.id: row for weight, row in hits if weight == best}.values())
 
 
 def _read(path: Path) -> list[Row]:
@@ -174,6 +101,9 @@ def _check_row(row: Row, contract: FlagContract) -> None:
     for status, reason in ((row.status, row.reason), *((rule.status, rule.reason) for rule in row.values)):
         if status in DROPS | {"approximate"} and not reason:
             raise wrong(f"{status} without a reason", "say why")
+    for key in (*row.moved, *row.moved.values()):
+        if key not in row.keys:
+            raise wrong(f"moved: {key} is no key of the row", "name it under keys")
     if row.versions and not RANGE.match(row.versions):
         raise wrong(f"versions {row.versions!r}", "a range such as 0.3-0.6, 0.7-, or the words recipe, fork")
 
@@ -196,7 +126,7 @@ def check_rows(rows: list[Row], contract: FlagContract) -> Tables:
         ids[row.id] = row
         for key in row.keys:
             if "*" in key:
-                patterns.append((_pattern(key), len(key.replace("*", "")), row))
+                patterns.append((key_pattern(key), len(key.replace("*", "")), row))
             elif key in by_key:
                 raise TableError(f"{row.file}, row {row.id}: {key} is also in row {by_key[key].id}", "keep one")
             else:
@@ -209,6 +139,19 @@ def check_rows(rows: list[Row], contract: FlagContract) -> Tables:
                     "give both rows the same combiner",
                 )
     return Tables(rows=tuple(rows), by_key=by_key, patterns=tuple(patterns))
+
+
+def check_evidence(tables: Tables) -> None:
+    """Every row has evidence on both sides, its own or that of the data.
+
+    Raises:
+        TableError: a row lacks it.
+    """
+    for row in tables.rows:
+        if problem := lacking(row):
+            raise TableError(
+                f"{row.file}, row {row.id}: {problem}", "name it, or add the key with benchmarks/key_facts.py"
+            )
 
 
 def load_tables(contract: FlagContract | None = None, folder: Path | None = None) -> Tables:
@@ -226,7 +169,9 @@ def load_tables(contract: FlagContract | None = None, folder: Path | None = None
 
 @cache
 def _shipped() -> Tables:
-    return load_tables(load_contract(), resource_dir("skill") / "mapping")
+    tables = load_tables(load_contract(), resource_dir("skill") / "mapping")
+    check_evidence(tables)
+    return tables
 
 
 def lookup(key: str) -> Row | None:

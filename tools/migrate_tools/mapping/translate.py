@@ -11,6 +11,7 @@ from migrate_tools.mapping.batch import Policy, VerlBatch, micro_batch, plan_bat
 from migrate_tools.mapping.data_area import place_data, place_reward
 from migrate_tools.mapping.draft import Draft
 from migrate_tools.mapping.effective import effective_rows, unexplained
+from migrate_tools.mapping.engine_kwargs import place_engine_kwargs
 from migrate_tools.mapping.evaluation import place_evaluation
 from migrate_tools.mapping.facts import Facts
 from migrate_tools.mapping.gpus import plan_gpus
@@ -24,8 +25,9 @@ from migrate_tools.mapping.model_area import ModelChoice, place_model, place_pre
 from migrate_tools.mapping.model_args import without
 from migrate_tools.mapping.optimizer import place_optimizer
 from migrate_tools.mapping.rollout import place_rollout
+from migrate_tools.mapping.row import Row
 from migrate_tools.mapping.schedule import place_checkpoints, place_schedule, total_steps
-from migrate_tools.mapping.tables import Row, Tables, load_tables
+from migrate_tools.mapping.tables import Tables, load_tables
 from migrate_tools.mapping.transforms import TRANSFORMS, Omit
 from migrate_tools.model import Launch, Recipe, Setting, Status, Translated, Translation, Verdict
 from migrate_tools.relax.contract import FlagContract
@@ -135,6 +137,7 @@ def _run_areas(
     attempt(lambda: place_logging(draft))
     attempt(lambda: _place_rows(draft, tables))
     attempt(lambda: place_misc(draft))
+    attempt(lambda: place_engine_kwargs(draft))
     return (model[0] if model else None), config
 
 
@@ -174,6 +177,8 @@ def _settle(draft: Draft, tables: Tables, setting: Setting) -> Translated:
         return _settle_mapping(tables, setting) or Translated(
             **base, status="unknown", reason="in no mapping table", risk="training"
         )
+    if isinstance(setting.value, dict) and setting.value and (found := _settle_mapping(tables, setting)):
+        return found
     status, reason, risk = row.judge(setting.value)
     return Translated(**base, status=status, relax=_made(draft, row), reason=reason, risk=risk)
 
