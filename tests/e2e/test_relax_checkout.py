@@ -51,14 +51,15 @@ def test_the_checkout_decides_which_flags_exist(tmp_path: Path) -> None:
     assert "--rollout-shuffle does not exist in this version" in str(check["summary"])
 
 
-def test_a_model_script_that_the_checkout_lacks_is_named(tmp_path: Path) -> None:
+def test_model_args_are_written_where_the_checkout_has_no_model_script(tmp_path: Path) -> None:
     scripts = {"scripts__models__other-7B.sh": "MODEL_ARGS=()\n"}
-    root = relax_checkout(tmp_path / "relax", **scripts)
-    code, document = said(
-        "run", str(RECIPES / "quickstart"), "--relax-root", str(root), "--dry-run", "--parity-cases", "80"
-    )
-    assert code == 1
-    assert "scripts/models/qwen3-0.6B.sh is not in this Relax checkout" in str(contract_check(document)["summary"])
+    saved = tmp_path / "contract.json"
+    said("contract", str(relax_checkout(tmp_path / "relax", **scripts)), "--out", str(saved))
+    plan = planned("quickstart", "", "--contract", str(saved)).translation
+    assert plan["model_script"] == ""
+    assert {"--num-layers 28", "--hidden-size 1024", "--num-query-groups 8"} <= set(plan["model_args"])
+    assert "scripts/models/qwen3-0.6B.sh is not in this Relax checkout" in {note["text"] for note in plan["notes"]}
+    assert planned("quickstart").translation["model_script"] == "qwen3-0.6B"
 
 
 def test_a_saved_contract_serves_where_the_checkout_is_not(tmp_path: Path) -> None:

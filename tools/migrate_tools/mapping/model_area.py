@@ -75,6 +75,10 @@ def _architecture(draft: Draft, path: str, name: str, found: Architecture | Gap 
     """Relax's script where it has one and it fits the config.json at hand, else MODEL_ARGS, else a named gap."""
     known = find_architecture(name)
     script = find_script(name)
+    there = draft.contract.model_scripts
+    if script and there is not None and script.script not in there:
+        draft.note("model-script-absent", f"scripts/models/{script.script}.sh is not in this Relax checkout", PATH)
+        script = None
     if script and (found is None or isinstance(found, Gap) or known is None or _same(found, known)):
         draft.decide(QUESTION, f"scripts/models/{script.script}.sh", f"Relax has a script for {name}")
         if script.needs:
