@@ -128,6 +128,7 @@ def foreign_fields(files: Iterable[ExampleFile], known: Collection[str]) -> list
         except SyntaxError:
             continue  # rung 0 says so
         ours = [node for node in nodes if isinstance(node.value, ast.Name) and node.value.id == "sample"]
+        ours.sort(key=lambda node: node.lineno)
         own = {node.attr for node in ours if isinstance(node.ctx, ast.Store)}
         missing = {node.attr: node.lineno for node in reversed(ours) if node.attr not in known and node.attr not in own}
         found += [f"{item.path}:{line}: Sample has no {name} in this Relax" for name, line in missing.items()]
