@@ -19,15 +19,17 @@ def convert_data(
         RefusedInput: a file is not verl data.
     """
     from migrate_tools.data.convert import ConvertError, ConvertPlan, convert_pairs, convert_tree
+    from migrate_tools.data.plan import MEDIA_COLUMNS
 
     if not source.exists():
         raise UsageError(f"{source} does not exist", "give a verl parquet file or a folder with such files")
-    plan = ConvertPlan(prompt_key, reward_fn_key, image_keys)
+    media = tuple((name, "image") for name in image_keys) or MEDIA_COLUMNS
+    plan = ConvertPlan(prompt_key, reward_fn_key, media)
     is_one = source.is_file() and destination.suffix == ".parquet"
     try:
         with progress() as say:
             if is_one:
-                done = convert_pairs(plan, [(source, destination)], resume=False, progress=say)
+                done = convert_pairs(plan, [(source, destination)], progress=say)
             else:
                 done = convert_tree(plan, [source], destination, progress=say)
     except ConvertError as error:

@@ -26,7 +26,7 @@ def test_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_cli(["convert-data", str(tmp_path / "a.parquet"), str(tmp_path / "out" / "b.parquet")]) == 0
     (row,) = pq.read_table(tmp_path / "out" / "b.parquet").to_pylist()
     assert row["label"] == "7"
-    assert row["extra_info"] == {"index": 1, "data_source": "s"}
+    assert row["extra_info"] == {"index": 1, "data_source": "s", "style": "rule"}
     assert capsys.readouterr().out == f"{tmp_path / 'out' / 'b.parquet'}: 1 rows\n"
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from migrate_tools.data import convert as converter
-from migrate_tools.data.convert import ConvertError, ConvertPlan, convert, convert_tree, main
+from migrate_tools.data import output, sources
+from migrate_tools.data.convert import ConvertError, ConvertPlan, Options, convert, convert_tree, main, verify
 
 
 def converted(source: Path, plan: ConvertPlan | None = None) -> list[dict[str, Any]]:
@@ -47,7 +47,9 @@ def test_truth_of_any_type_comes_back(write_rows: Any, rows: Any, truths: list[A
 
 def test_source_and_ability_join_the_metadata_and_columns_stay(write_rows: Any, rows: Any) -> None:
     result = converted(write_rows(rows))
-    assert result[3]["extra_info"] == {"index": 3, "split": "train", "data_source": "source_1", "ability": "math"}
+    assert result[3]["extra_info"] == {
+        "index": 3, "split": "train", "data_source": "source_1", "ability": "math", "style": "rule"
+    }  # fmt: skip
     for before, after in zip(rows, result, strict=True):
         assert {key: after[key] for key in ("data_source", "ability", "reward_model", "prompt")} == {
             key: before[key] for key in ("data_source", "ability", "reward_model", "prompt")
@@ -67,13 +69,17 @@ def test_raw_prompt_is_the_first_message_as_text(write_rows: Any, rows: Any) -> 
 def test_absent_extra_info_becomes_a_struct(write_rows: Any, rows: Any) -> None:
     for row in rows:
         del row["extra_info"]
-    assert converted(write_rows(rows))[0]["extra_info"] == {"data_source": "source_0", "ability": "math"}
+    assert converted(write_rows(rows))[0]["extra_info"] == {
+        "data_source": "source_0", "ability": "math", "style": "rule"
+    }  # fmt: skip
 
 
 def test_null_extra_info_has_empty_fields(write_rows: Any, rows: Any) -> None:
     rows[1]["extra_info"] = None
     result = converted(write_rows(rows))
-    assert result[1]["extra_info"] == {"index": None, "split": None, "data_source": "source_1", "ability": "math"}
+    assert result[1]["extra_info"] == {
+        "index": None, "split": None, "data_source": "source_1", "ability": "math", "style": "rule"
+    }  # fmt: skip
 
 
 def test_keys_of_extra_info_win_and_ours_get_another_name(write_rows: Any, rows: Any) -> None:
@@ -81,26 +87,63 @@ def test_keys_of_extra_info_win_and_ours_get_another_name(write_rows: Any, rows:
         row["extra_info"] = {"data_source": "inner", "ability": "own"}
         del row["ability"]
     extra = converted(write_rows(rows))[0]["extra_info"]
-    assert extra == {"data_source": "inner", "ability": "own", "verl_data_source": "source_0", "verl_ability": None}
+    assert extra == {
+        "data_source": "inner", "ability": "own", "verl_data_source": "source_0", "verl_ability": None, "style": "rule"
+    }  # fmt: skip
 
 
-def test_json_text_is_decoded_with_one_type_for_all_rows(write_rows: Any, rows: Any) -> None:
+def test_json_text_is_decoded(write_rows: Any, rows: Any) -> None:
     for index, row in enumerate(rows):
-        row["extra_info"] = json.dumps({"index": index} if index else {"name": "first"})
+        row["extra_info"] = json.dumps({"index": index, "deep": {"list": [index]}})
+        row["reward_model"] = json.dumps(row["reward_model"])
+        row["prompt"] = json.dumps(row["prompt"])
     result = converted(write_rows(rows, row_group_size=2))
-    assert result[0]["extra_info"]["name"] == "first"
-    assert [row["extra_info"]["index"] for row in result] == [None, 1, 2, 3, 4, 5, 6]
+    assert [row["label"] for row in result] == ["0", "1", "2", "3", "4", "5", "6"]
+    assert result[5]["extra_info"] == {
+        "index": 5, "deep": {"list": [5]}, "data_source": "source_1", "ability": "math", "style": "rule"
+    }  # fmt: skip
+    assert result[3]["prompt"] == [{"role": "user", "content": "Question 3?"}]
 
 
-def test_mixed_types_in_json_name_the_place(write_rows: Any, rows: Any) -> None:
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "part-00000.jsonl").read_text().splitlines()]
+
+
+def test_keys_that_some_json_texts_lack_stay_absent(write_rows: Any, rows: Any, tmp_path: Path) -> None:
     for index, row in enumerate(rows):
-        row["extra_info"] = json.dumps({"value": "text" if index == 5 else index})
-    with pytest.raises(ConvertError, match=r"train\.parquet: row group 2, row 1, column extra_info: .*mixes types"):
+        row["extra_info"] = json.dumps({"index": index} if index else {"name": None})
+    source = write_rows(rows, row_group_size=2)
+    done = convert(ConvertPlan(), source, tmp_path / "out" / "train.parquet")
+    beside = {"ability": "math", "style": "rule"}
+    result = lines_of(done.target)
+    assert result[0]["extra_info"] == {"name": None, "data_source": "source_0", **beside}
+    assert result[3]["extra_info"] == {"index": 3, "data_source": "source_1", **beside}
+    assert "extra_info lacks name, index in some rows" in done.notes[0]
+    assert verify(done.target) == []
+    forced = convert(ConvertPlan(), source, tmp_path / "flat.parquet", Options(format="parquet"))
+    assert pq.read_table(forced.target).to_pylist()[0]["extra_info"]["index"] is None
+    assert "extra_info lacks name, index in some rows: there they come back as None" in forced.notes
+
+
+def test_truths_of_two_types_stay_what_they_are(write_rows: Any, rows: Any, tmp_path: Path) -> None:
+    truths = ["text", {"target": ["a", "b"]}, 3, None, [1], 2.5, True]
+    for row, truth in zip(rows, truths, strict=True):
+        row["reward_model"] = json.dumps({"style": "rule", "ground_truth": truth})
+    done = convert(ConvertPlan(), write_rows(rows), tmp_path / "train.parquet")
+    assert [row["label"] for row in lines_of(done.target)] == truths
+    assert [row["extra_info"]["data_source"] for row in lines_of(done.target)][:2] == ["source_0", "source_1"]
+
+
+def test_broken_json_names_the_place(write_rows: Any, rows: Any) -> None:
+    for index, row in enumerate(rows):
+        row["extra_info"] = "{'index': 5}" if index == 5 else json.dumps({"index": index})
+    with pytest.raises(ConvertError, match=r"train\.parquet: row group 2, row 1, column extra_info: not JSON"):
         converted(write_rows(rows, row_group_size=2))
 
 
 def test_many_row_groups_keep_their_order(write_rows: Any, rows: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(converter, "BATCH_ROWS", 2)
+    monkeypatch.setattr(sources, "BATCH_ROWS", 2)
+    monkeypatch.setattr(output, "BATCH_ROWS", 2)
     source = write_rows(rows, row_group_size=5)
     assert [row["extra_info"]["index"] for row in converted(source)] == list(range(7))
     assert pq.ParquetFile(source.parent.parent / "out" / "train.parquet").num_row_groups >= 4
@@ -132,7 +175,7 @@ def test_other_key_names(write_rows: Any, rows: Any) -> None:
     first = converted(write_rows(renamed), plan)[0]
     assert first["prompt"] == [{"role": "user", "content": "Question 0?"}]
     assert first["label"] == "0"
-    assert first["extra_info"] == {"data_source": "source_0"}
+    assert first["extra_info"] == {"data_source": "source_0", "style": "rule"}
     assert (first["verl_prompt"], first["verl_label"]) == ("raw", 5)
 
 
@@ -151,7 +194,7 @@ def test_images_become_lists(write_rows: Any, rows: Any, values: list[Any], expe
     for row, value in zip(rows[:2], values, strict=True):
         row["prompt"][0]["content"] = "<image> what?"
         row["images"] = value
-    result = converted(write_rows(rows[:2]), ConvertPlan(image_columns=("images",)))
+    result = converted(write_rows(rows[:2]), ConvertPlan(media=(("images", "image"),)))
     assert [row["images"] for row in result] == expected
 
 
@@ -162,7 +205,7 @@ def test_relative_image_paths_are_resolved_beside_the_data(write_rows: Any, rows
     for row in rows:
         row["prompt"][0]["content"] = "<image>"
         row["images"] = [{"path": "rel.png"}]
-    result = converted(write_rows(rows), ConvertPlan(image_columns=("images",)))
+    result = converted(write_rows(rows), ConvertPlan(media=(("images", "image"),)))
     assert result[0]["images"] == [{"path": str(picture.resolve())}]
 
 
@@ -171,16 +214,20 @@ def test_more_images_than_placeholders_name_the_row(write_rows: Any, rows: Any) 
         row["prompt"][0]["content"] = "<image>"
         row["images"] = ["a"]
     rows[4]["images"] = ["a", "b"]
-    with pytest.raises(ConvertError, match="row group 0, row 4: 2 images and 1 <image>"):
-        converted(write_rows(rows), ConvertPlan(image_columns=("images",)))
+    with pytest.raises(ConvertError, match="row group 0, row 4, column images: 2 images and 1 <image>"):
+        converted(write_rows(rows), ConvertPlan(media=(("images", "image"),)))
 
 
 def test_tools_need_a_list_in_every_row(write_rows: Any, rows: Any) -> None:
     for index, row in enumerate(rows):
         row["tools"] = None if index == 6 else ["search"]
     result = converted(write_rows(rows))
+    assert [row["tools"] for row in result[5:]] == [["search"], []]
+    for row in rows:
+        row["tools"] = {"name": "search"}
+    result = converted(write_rows(rows))
     assert "tools" not in result[0]
-    assert result[0]["verl_tools"] == ["search"]
+    assert result[0]["verl_tools"] == {"name": "search"}
 
 
 def test_raw_data_is_refused_with_advice(write_rows: Any) -> None:
@@ -206,7 +253,7 @@ def test_nothing_is_left_after_a_failure(write_rows: Any, rows: Any, monkeypatch
     def fail(*_: Any) -> Any:
         raise ConvertError("boom")
 
-    monkeypatch.setattr(converter, "_batches", fail)
+    monkeypatch.setattr(sources, "_row_group", fail)
     target = source.parent.parent / "out" / "x.parquet"
     with pytest.raises(ConvertError, match="boom"):
         convert(ConvertPlan(), source, target)
@@ -225,10 +272,10 @@ def test_tree_keeps_names_and_refuses_two_of_one(write_rows: Any, rows: Any, tmp
 def test_resume_skips_what_is_complete(write_rows: Any, rows: Any, tmp_path: Path) -> None:
     source = write_rows(rows)
     target = tmp_path / "out" / "train.parquet"
-    assert not convert(ConvertPlan(), source, target, resume=True).skipped
-    assert convert(ConvertPlan(), source, target, resume=True).skipped
+    assert not convert(ConvertPlan(), source, target, Options(resume=True)).skipped
+    assert convert(ConvertPlan(), source, target, Options(resume=True)).skipped
     write_rows(rows[:3])
-    again = convert(ConvertPlan(), source, target, resume=True)
+    again = convert(ConvertPlan(), source, target, Options(resume=True))
     assert (again.skipped, again.rows) == (False, 3)
 
 
@@ -272,7 +319,8 @@ def test_command_line_splits(write_rows: Any, rows: Any, tmp_path: Path, capsys:
     one, two, val = (write_rows(rows, name) for name in ("x.parquet", "y.parquet", "z.parquet"))
     out = tmp_path / "out"
     assert main(["--train", str(one), str(two), "--val", str(val), "--output-dir", str(out)]) == 0
-    assert sorted(path.name for path in out.iterdir()) == ["train_0.parquet", "train_1.parquet", "val.parquet"]
+    names = ["train_0.parquet", "train_1.parquet", "val.parquet"]
+    assert sorted(path.name for path in out.iterdir() if path.suffix != ".json") == names
     assert "7 rows" in capsys.readouterr().err
 
 

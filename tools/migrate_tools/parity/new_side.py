@@ -89,12 +89,12 @@ def convert(job: Mapping[str, Any], folder: Path) -> tuple[list[str], str]:
     Rows that an earlier run of the same example converted are taken as they are.
     """
     target = folder / "converted"
-    if job.get("mutants") and all((target / name).is_file() for name in job["rows"]):
+    if job.get("mutants") and all((target / name).exists() for name in job["rows"]):
         return list(job["rows"]), ""
     target.mkdir(exist_ok=True)
     command = [sys.executable, job["converter"], "--input-dir", str(folder / "rows"), "--output-dir", str(target)]
     done = subprocess.run(command, capture_output=True, timeout=120, text=True, errors="replace")
-    missing = [name for name in job["rows"] if not (target / name).is_file()]
+    missing = [name for name in job["rows"] if not (target / name).exists()]
     if done.returncode or missing:
         lines = done.stderr.strip().splitlines()
         return [], f"the converter failed (exit {done.returncode}): {lines[-1] if lines else f'no {missing}'}"

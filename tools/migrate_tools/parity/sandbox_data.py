@@ -32,6 +32,9 @@ def load_rows(folder: Path, names: Sequence[str], reader: str) -> list[dict[str,
 def _python_rows(path: Path) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
+    if path.is_dir():  # the converter writes JSON lines into a folder where parquet would change values
+        lines = [line for file in sorted(path.glob("*.jsonl")) for line in file.read_text("utf-8").splitlines()]
+        return [json.loads(line) for line in lines]
     rows: list[dict[str, Any]] = pq.ParquetFile(path).read(use_threads=False).to_pylist()
     return rows
 

@@ -56,7 +56,7 @@ class Converted:
     def missing(self) -> tuple[str, ...]:
         """Files that should have been written and were not."""
         algo = self.script.removeprefix("scripts/tools/process_").removesuffix(".py")
-        return tuple(item.output for item in self.sources if not (self.folder / "data" / algo / item.output).is_file())
+        return tuple(item.output for item in self.sources if not (self.folder / "data" / algo / item.output).exists())
 
     @property
     def made_up(self) -> bool:

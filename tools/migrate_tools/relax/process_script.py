@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from migrate_tools import __version__
+from migrate_tools.data.bundle import bundle
 from migrate_tools.model import DataSpec
 from migrate_tools.relax.formatting import format_python
-
-SOURCE = Path(__file__).parent.parent / "data" / "convert.py"
 
 
 def render_process(algo: str, specs: Sequence[DataSpec]) -> str:
@@ -24,12 +22,13 @@ def render_process(algo: str, specs: Sequence[DataSpec]) -> str:
         shown = "; ".join(f"prompt {prompt}{' as text' * raw}, source {source}" for prompt, source, raw in sorted(keys))
         raise ValueError(f"the launches read their data columns differently: {shown}")
     prompt_key, reward_fn_key, raw_prompt = keys.pop() if keys else ("prompt", "data_source", False)
-    images = tuple(sorted({column for spec in specs for column in spec.multimodal}))
-    text = SOURCE.read_text(encoding="utf-8")
+    media = tuple(sorted({pair for spec in specs for pair in media_of(spec)}))
+    text = bundle()
     constants = {
         "PROMPT_KEY": prompt_key,
         "REWARD_FN_KEY": reward_fn_key,
-        "IMAGE_COLUMNS": images,
+        "MEDIA_COLUMNS": media,
+        "MEDIA_ALWAYS": bool(media),
         "RAW_PROMPT": raw_prompt,
     }
     for name, value in constants.items():
@@ -40,6 +39,14 @@ def render_process(algo: str, specs: Sequence[DataSpec]) -> str:
         "# SPDX-License-Identifier: Apache-2.0\n"
     )
     return format_python(header + text)
+
+
+def media_of(spec: DataSpec) -> list[tuple[str, str]]:
+    """(column, kind) of the columns that hold images, videos or audio."""
+    kinds = {
+        column: next((kind for kind in ("video", "audio") if kind in column), "image") for column in spec.multimodal
+    }
+    return [(column, kinds[column]) for column in spec.multimodal]
 
 
 def _set_constant(text: str, name: str, value: str) -> str:

@@ -39,6 +39,8 @@ def _pair(source: str, output: str, job: dict[str, Any], problems: list[str]) ->
 
 
 def _rows(path: str) -> list[dict[str, Any]]:
+    if Path(path).is_dir():  # the converter writes JSON lines into a folder where parquet would change values
+        return [row for file in sorted(Path(path).iterdir()) for row in _rows(str(file))]
     if path.endswith(".parquet"):
         import pyarrow.parquet as pq
 
