@@ -345,6 +345,15 @@ class Flag(Frozen):
     comment: str = ""
 
 
+class Hook(Frozen):
+    """One generated hook: a function of the hook library with the recipe's numbers in place of its constants."""
+
+    flag: str
+    """The flag that names it: "--custom-reward-post-process-path"."""
+    function: str
+    constants: dict[str, Any] = {}
+
+
 class EffectRow(Frozen):
     """One line of the effective-training table."""
 
@@ -423,6 +432,8 @@ class Translation(Frozen):
     notes: tuple[Note, ...] = ()
     guide_differences: tuple[Note, ...] = ()
     """Where the seed guide says one thing and this Relax does another."""
+    hooks: tuple[Hook, ...] = ()
+    """Functions of hooks_<algo>.py; their flags name them."""
     config_yaml: dict[str, Any] = {}
     """Keys of <algo>_config.yaml (prefixed, so that none overrides a Relax argument)."""
 

@@ -55,7 +55,9 @@ def translated(settings: dict[str, Any], policy: str) -> tuple[Draft, Translatio
     launch = make_launch(settings)
     recipe = Recipe(name="r", root="/nowhere", project_root="/nowhere", sha256="0" * 64, launches=(launch,))
     item = translate(recipe, launch, algo="gsm8k", batch_policy=policy, contract=load_contract())  # type: ignore[arg-type]
-    return Draft(Facts(launch), load_contract(), "gsm8k"), item
+    draft = Draft(Facts(launch), load_contract(), "gsm8k")
+    draft.hooks = list(item.hooks)
+    return draft, item
 
 
 def rows_of(draft: Draft, item: Translation, flags: Sequence[Flag]) -> dict[str, EffectRow]:

@@ -66,7 +66,7 @@ def test_both_places_at_once_keep_the_loss(make: Make) -> None:
         ("low_var_kl", "low_var_kl", "exact"),
         ("k3", "low_var_kl", "exact"),
         ("k3+", "k2", "approximate"),
-        ("abs", "k1", "unsupported"),
+        ("abs", "k1", "exact"),
     ],
 )
 def test_kl_types(make: Make, kind: str, flag: str, status: str) -> None:
@@ -75,13 +75,27 @@ def test_kl_types(make: Make, kind: str, flag: str, status: str) -> None:
     assert outcome(item, TYPE)[0] == status
 
 
-def test_reinforce_plus_plus_wants_kl_in_the_reward(make: Make) -> None:
+def test_abs_is_computed_by_the_loss_hook(make: Make) -> None:
+    item = make({IN_LOSS: True, TYPE: "abs"})
+    assert flag_values(item)["--loss-type"] == "custom_loss"
+    assert item.hooks[0].constants["OWN_KL"] == "abs"
+
+
+def test_reinforce_plus_plus_with_kl_in_the_loss_only(make: Make) -> None:
     item = make({ESTIMATOR: "reinforce_plus_plus", IN_LOSS: True, LOSS_COEF: 0.002, TYPE: "mse"})
     values = flag_values(item)
-    assert "--use-kl-loss" not in values
-    assert (values["--kl-coef"], values["--kl-loss-coef"], values["--kl-loss-type"]) == ("0.002", "0.0", "k1")
-    assert outcome(item, IN_LOSS) == ("unsupported", "training")
-    assert item.verdict_cap == "partial"
+    assert (values["--kl-coef"], values["--kl-loss-coef"], values["--kl-loss-type"]) == ("0.0", "0.002", "k2")
+    assert outcome(item, IN_LOSS) == ("exact", "none")
+    assert item.verdict_cap == "verified"
+
+
+def test_reinforce_plus_plus_with_kl_in_both_places(make: Make) -> None:
+    item = make(
+        {ESTIMATOR: "reinforce_plus_plus", IN_LOSS: True, IN_REWARD: True, "algorithm.kl_penalty": "low_var_kl"}
+    )
+    values = flag_values(item)
+    assert (values["--kl-coef"], values["--kl-loss-coef"], values["--kl-loss-type"]) == ("0.001", "0.0", "k1")
+    assert outcome(item, IN_LOSS) == outcome(item, "algorithm.kl_penalty") == ("unsupported", "training")
 
 
 def test_reinforce_plus_plus_with_its_own_kl_is_exact(make: Make) -> None:
@@ -90,18 +104,10 @@ def test_reinforce_plus_plus_with_its_own_kl_is_exact(make: Make) -> None:
     assert outcome(item, IN_REWARD) == ("exact", "none")
 
 
-def test_reinforce_plus_plus_without_kl_is_refused(make: Make) -> None:
-    item = make({ESTIMATOR: "reinforce_plus_plus"})
-    assert item.verdict_cap == "refused"
-    assert "--kl-coef > 0" in item.refusals[0]
-
-
-def test_baseline_wants_k2(make: Make) -> None:
-    changes = {ESTIMATOR: "reinforce_plus_plus_baseline", IN_LOSS: True}
-    good, bad = make({**changes, TYPE: "mse"}), make({**changes, TYPE: "low_var_kl"})
-    assert flag_values(good)["--kl-loss-type"] == flag_values(bad)["--kl-loss-type"] == "k2"
-    assert outcome(good, TYPE)[0] == "exact"
-    assert outcome(bad, TYPE) == ("unsupported", "training")
+def test_baseline_takes_any_kl_loss(make: Make) -> None:
+    item = make({ESTIMATOR: "reinforce_plus_plus_baseline", IN_LOSS: True, TYPE: "low_var_kl"})
+    assert flag_values(item)["--kl-loss-type"] == "low_var_kl"
+    assert outcome(item, TYPE)[0] == "exact"
 
 
 def test_adaptive_coefficient_is_named(make: Make) -> None:

@@ -508,7 +508,8 @@ def test_an_older_relax_lacks_estimators_and_flags() -> None:
     from migrate_tools.relax.contract import load_contract
 
     older = load_contract("infra")
-    for changes, cap in (({"algorithm.adv_estimator": "rloo"}, "refused"), ({}, "verified")):
+    discounted = {"algorithm.adv_estimator": "reinforce_plus_plus", "algorithm.gamma": 0.9}
+    for changes, cap in ((discounted, "refused"), ({"algorithm.adv_estimator": "rloo"}, "verified"), ({}, "verified")):
         launch = make_launch({**BASE, **changes})
         recipe = Recipe(name="r", root="/n", project_root="/n", sha256="0", launches=(launch,))
         item = translate(recipe, launch, algo="a", contract=older)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from migrate_tools.checks.base import CheckContext, finding
 from migrate_tools.model import CheckResult
@@ -33,7 +34,7 @@ HOOK_DESTS = (
 TRAINING_HOOKS = frozenset(
     {"custom_loss_function_path", "custom_pg_loss_reducer_function_path", "custom_tis_function_path"}
 )
-"""Hooks that run in a Megatron worker and may import torch: only their presence is checked."""
+"""Hooks that run in a Megatron worker. A module that imports torch at its top is only checked for their presence."""
 
 
 class ImportCheck:
@@ -48,7 +49,8 @@ class ImportCheck:
             place = fresh(context.work / "imports")
             build_tree(place / "relax", context.example)
             for path, dest in sorted(hooks.items()):
-                problem = self._defined(context, path) if dest in TRAINING_HOOKS else self._import(context, path)
+                light = dest not in TRAINING_HOOKS or not self._imports_torch(context, path)
+                problem = self._import(context, path) if light else self._defined(context, path)
                 if problem:
                     found.problems.append(f"{path}: {problem}")
             found.evidence["hooks"] = sorted(hooks)
@@ -90,6 +92,11 @@ class ImportCheck:
         except (IndexError, ValueError):
             return f"the import ended the process: {complaint(outcome, 300)}"
         return str(answer["problem"]) if answer["problem"] else None
+
+    def _imports_torch(self, context: CheckContext, path: str) -> bool:
+        file = path.rpartition(".")[0].replace(".", "/") + ".py"
+        text = next((item.text for item in context.example.files if item.path == file), "")
+        return re.search(r"^(?:import|from) torch\b", text, re.MULTILINE) is not None
 
     def _defined(self, context: CheckContext, path: str) -> str | None:
         """Whether the module of a training hook defines the function, by its text."""

@@ -127,8 +127,8 @@ def plan_batch(draft: Draft, policy: Policy) -> tuple[VerlBatch, BatchPlan]:
 
 
 def _check_group(draft: Draft, batch: VerlBatch) -> None:
-    compares = ("grpo", "gspo", "sapo", "cispo", "rloo", "reinforce_plus_plus_baseline")
-    if batch.group == 1 and draft.estimator in compares:
+    compares = draft.compares and draft.estimator in ("grpo", "gspo", "sapo", "cispo")
+    if batch.group == 1 and compares:
         raise RefusedInput(
             f"{draft.estimator} compares the samples of a prompt, but {N_KEY} is 1 (set nowhere or to 1): "
             "in Relax every advantage would be 0",
@@ -146,9 +146,6 @@ def _choose(draft: Draft, batch: VerlBatch, policy: Policy) -> BatchPlan:
             f"the mini batch of {samples} samples holds no whole number of groups of {batch.group}; "
             "an on-policy rollout of one mini batch is not possible",
         )
-    if policy == "faithful" and draft.estimator == "rloo" and updates > 1:
-        chosen = "on-policy"
-        draft.note("rloo-on-policy", "Relax's rloo needs one update per rollout; the on-policy batch policy is used")
     faithful = BatchPlan(
         policy="faithful",
         rollout_batch_size=batch.prompts,

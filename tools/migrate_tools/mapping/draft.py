@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from migrate_tools.mapping.facts import Facts
-from migrate_tools.model import BatchPlan, Decision, Flag, GpuPlan, Note, Risk, Status
+from migrate_tools.model import BatchPlan, Decision, Flag, GpuPlan, Hook, Note, Risk, Status
 from migrate_tools.relax.contract import FlagContract
 
 Group = Literal["CKPT", "ROLLOUT", "EVAL", "PERF", "ALGO", "OPTIMIZER", "SGLANG", "LOG", "MISC", "SYNC", "ASYNC"]
@@ -45,10 +45,13 @@ class Draft:
     refusals: list[str] = field(default_factory=list)
     caps: list[str] = field(default_factory=list)
     async_refusals: list[str] = field(default_factory=list)
+    hooks: list[Hook] = field(default_factory=list)
     batch: BatchPlan | None = None
     gpus: GpuPlan | None = None
     estimator: str = ""
     """Relax's advantage estimator, once chosen."""
+    compares: bool = True
+    """Whether Relax's own normalisation compares the samples of a prompt, so that one sample alone trains nothing."""
 
     def flag(self, name: str, value: str | float | None, group: Group, comment: str = "") -> bool:
         """Add a flag; numbers are written out, text must be shell-ready, None makes a switch.
@@ -63,6 +66,17 @@ class Draft:
         if key in self.flags and self.flags[key].value != text:
             raise ValueError(f"{name} is written twice: {self.flags[key].value!r} and {text!r}")
         self.flags[key] = Flag(name=name, value=text, group=group, comment=comment)
+        return True
+
+    def hook(self, name: str, function: str, group: Group, comment: str = "", **constants: Any) -> bool:
+        """Name a function of the hook library in a flag; `constants` are the recipe's numbers in it.
+
+        Returns False, with a note, when the Relax version at hand has no such flag.
+        """
+        path = f"examples.{self.algo}.hooks_{self.algo}.{function}"
+        if not self.flag(name, path, group, comment):
+            return False
+        self.hooks.append(Hook(flag=name, function=function, constants=constants))
         return True
 
     def has(self, name: str) -> bool:

@@ -19,7 +19,7 @@ from migrate_tools.mapping.effective_verl import Counts, counts, training_rows
 from migrate_tools.mapping.effective_verl_run import run_rows
 from migrate_tools.mapping.effective_why import SET_BY, Case, why
 from migrate_tools.mapping.facts import Facts
-from migrate_tools.model import EffectRow, Flag, Risk, Translated
+from migrate_tools.model import EffectRow, Flag, Hook, Risk, Translated
 
 __all__ = ["argv_of", "effective_rows", "unexplained"]
 
@@ -49,7 +49,7 @@ def effective_rows(draft: Draft, flags: Sequence[Flag], settings: Sequence[Trans
     facts = draft.facts
     size = counts(facts)
     values = draft.contract.parse(argv_of(flags)).values
-    left, right = sides(facts, size, values)
+    left, right = sides(facts, size, values, draft.hooks)
     if any(flag.group == "ASYNC" for flag in flags):
         other = draft.contract.parse(argv_of(flags, "ASYNC")).values
         right["GPUs"] = right["GPUs"]._replace(text=f"{right['GPUs'].text}; async {roles_text(other)}")
@@ -60,11 +60,13 @@ def effective_rows(draft: Draft, flags: Sequence[Flag], settings: Sequence[Trans
     return tuple(_row(facts, size, values, outcomes, name, left[name], right[name]) for name in left)
 
 
-def sides(facts: Facts, size: Counts, values: Mapping[str, Any]) -> tuple[dict[str, Side], dict[str, Side]]:
+def sides(
+    facts: Facts, size: Counts, values: Mapping[str, Any], hooks: Sequence[Hook] = ()
+) -> tuple[dict[str, Side], dict[str, Side]]:
     """verl's cells and Relax's; every row of verl's has its counterpart."""
     left = {**training_rows(facts, size), **run_rows(facts, size)}
     looked = moments(size.steps, verl_warmup(facts, size.steps) or 0)
-    right = relax_rows(values, size.rows, size.prompts * size.group, looked)
+    right = relax_rows(values, size.rows, size.prompts * size.group, looked, hooks)
     return left, right
 
 

@@ -6,9 +6,10 @@ fact about the data and not about either side (flag rules 2 to 8; Relax contract
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from migrate_tools.mapping.effective_algorithm import relax_rows as algorithm_rows
 from migrate_tools.mapping.effective_hooks import hook_effect
 from migrate_tools.mapping.effective_lr import relax_curve
 from migrate_tools.mapping.effective_side import (
@@ -24,15 +25,9 @@ from migrate_tools.mapping.effective_side import (
     sampling_side,
     schedule_side,
 )
+from migrate_tools.model import Hook
 
 Values = Mapping[str, Any]
-GROUP_NORMALISED: Final = frozenset({"grpo", "gspo", "sapo", "cispo", "m2po"})
-NORMALISATION: Final = {
-    "rloo": "leave one out",
-    "reinforce_plus_plus": "batch whitening",
-    "ppo": "GAE with a critic",
-    "reinforce_plus_plus_baseline": "group mean, batch whitening",
-}
 KL_IN_REWARD: Final = frozenset({"ppo", "reinforce_plus_plus"})
 """Estimators that read --kl-coef (redai-studio/Relax relax/backends/megatron/loss.py 0405262)."""
 STANDARD_FILTER: Final = "relax.engine.filters.dynamic_sampling_filters.check_reward_nonzero_std"
@@ -61,18 +56,21 @@ def rollouts_of(values: Values, rows: int | None) -> int | None:
     return None if rows is None else int(values.get("num_epoch") or 0) * (rows // int(values["rollout_batch_size"]))
 
 
-def relax_rows(values: Values, rows: int | None, step_samples: int, steps: list[int]) -> dict[str, Side]:
+def relax_rows(
+    values: Values, rows: int | None, step_samples: int, steps: list[int], hooks: Sequence[Hook] = ()
+) -> dict[str, Side]:
     """Every cell of Relax's side, by row name.
 
     Args:
         rows: training rows, where they are at hand.
         step_samples: samples of a verl step, to find the update at which the same data has been used.
         steps: verl steps at which the learning rate is asked for.
+        hooks: generated hooks, with the numbers in them.
     """
     name = str(values["advantage_estimator"])
     return {
         **_batch(values, rows),
-        **_objective(values, name),
+        **_objective(values, name, hooks),
         **_optimizer(values, rows, step_samples, steps),
         **_sampling(values),
         **_upkeep(values),
@@ -121,28 +119,27 @@ def _filter(values: Values, prompts: int) -> Side:
     return Side({"on": on, "generated a trained prompt": round(made, 6)}, text)
 
 
-def _objective(values: Values, name: str) -> dict[str, Side]:
+def _objective(values: Values, name: str, hooks: Sequence[Hook]) -> dict[str, Side]:
     low = _number(values["eps_clip"])
     high = low if values.get("eps_clip_high") is None else _number(values["eps_clip_high"])
     discount = {
         "gamma": _number(values["gamma"]) if name in ("ppo", "reinforce_plus_plus") else 1.0,
         "lambda": _number(values["lambd"]) if name == "ppo" else 1.0,
     }
+    discount["gamma"] = next(
+        (hook.constants["GAMMA"] for hook in hooks if "GAMMA" in hook.constants), discount["gamma"]
+    )
     kl = _kl(values, name)
     start = values.get("ref_load") == values.get("hf_checkpoint")
     rows = {
-        "estimator": plain(name),
-        "advantage normalisation": plain(_normalisation(values, name)),
+        **algorithm_rows(values, hooks),
         "KL": kl,
         "reference policy": plain(
             "none" if not kl.value else "the model that training starts from" if start else str(values.get("ref_load"))
         ),
         "clipping": Side([low, high], f"{low} / {high}"),
-        "dual clip": Side("none", "none (parsed, not applied)" if values.get("eps_clip_c") else "none"),
-        "loss aggregation": plain("token-mean" if values.get("calculate_per_token_loss") else "seq-mean-token-mean"),
         "entropy bonus": plain(_number(values["entropy_coef"])),
         "old log-probs": plain("of the engine" if values.get("use_rollout_logprobs") else "recomputed"),
-        "importance weights": _weights(values),
         "discount": Side(discount, f"gamma {discount['gamma']}, lambda {discount['lambda']}"),
     }
     if name == "ppo":
@@ -170,19 +167,6 @@ def _hooks(values: Values, rows: Mapping[str, Side]) -> dict[str, Side]:
     return found
 
 
-def _normalisation(values: Values, name: str) -> str:
-    group = int(values["n_samples_per_prompt"])
-    if values.get("rewards_normalization") is False:
-        return "none"
-    if name in GROUP_NORMALISED:
-        divided = bool(values.get("grpo_std_normalization", True)) and group > 1
-        return "group mean and std" if divided else "group mean"
-    whitening = name in ("reinforce_plus_plus", "reinforce_plus_plus_baseline")
-    if whitening and not values.get("normalize_advantages"):
-        return "none"
-    return NORMALISATION.get(name, name)
-
-
 def _kl(values: Values, name: str) -> Side:
     kind = str(values["kl_loss_type"])
     kind = "low_var_kl" if kind == "k3" else kind
@@ -198,13 +182,6 @@ def _kl(values: Values, name: str) -> Side:
         side = kl_side(terms)
         return Side(side.value, f"{side.text} ({name} ignores --kl-coef {coef})")
     return kl_side(terms)
-
-
-def _weights(values: Values) -> Side:
-    if not values.get("use_tis"):
-        return Side("none", "none")
-    low, high = _number(values.get("tis_clip_low")), _number(values["tis_clip"])
-    return Side(["token", low, high], f"per token, up to {high}")
 
 
 def _optimizer(values: Values, rows: int | None, step_samples: int, steps: list[int]) -> dict[str, Side]:

@@ -8,20 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from migrate_tools.mapping.effective_algorithm import verl_rows
 from migrate_tools.mapping.effective_lr import OPTIM, verl_curve, verl_floor, verl_style, verl_warmup
 from migrate_tools.mapping.effective_side import Side, kl_side, moments, plain, rates, schedule_side
 from migrate_tools.mapping.facts import ACTOR, ROLLOUT, Facts
 
 CORRECTION = "algorithm.rollout_correction."
-SEQUENCE_LOSSES: Final = frozenset({"gspo", "sapo"})
-ESTIMATOR_NAMES: Final = {"gae": "ppo", "grpo_vectorized": "grpo", "rloo_vectorized": "rloo"}
-LOSS_NAMES: Final = frozenset({"gspo", "sapo", "cispo"})
-NORMALISATION: Final = {
-    "rloo": "leave one out",
-    "reinforce_plus_plus": "batch whitening",
-    "ppo": "GAE with a critic",
-    "reinforce_plus_plus_baseline": "group mean, batch whitening",
-}
 KL_NAMES: Final = {"kl": "k1", "mse": "k2", "k3": "low_var_kl"}
 STRAIGHT_THROUGH: Final = frozenset({"kl+", "k1+", "k3+", "low_var_kl+"})
 FORK_GROUPS: Final = (ROLLOUT + "n_agent", "agent_grpo.n")
@@ -79,16 +71,15 @@ def counts(facts: Facts) -> Counts:
 
 
 def estimator(facts: Facts) -> str:
-    """Relax's name of what verl computes."""
+    """ "ppo" where verl trains a critic, else verl's own name."""
     name = facts.text("algorithm.adv_estimator", default="gae").rsplit(".", 1)[-1].lower()
-    loss = facts.loss_mode
-    return loss if loss in LOSS_NAMES else ESTIMATOR_NAMES.get(name, name)
+    return "ppo" if name == "gae" else name
 
 
 def training_rows(facts: Facts, size: Counts) -> dict[str, Side]:
     """What is learned: batches, objective, optimizer."""
     name = estimator(facts)
-    return {**_batch(facts, size), **_objective(facts, name), **_optimizer(facts, size)}
+    return {**_batch(facts, size), **_objective(facts, name, size.updates * size.passes), **_optimizer(facts, size)}
 
 
 def _batch(facts: Facts, size: Counts) -> dict[str, Side]:
@@ -121,31 +112,23 @@ def _batch(facts: Facts, size: Counts) -> dict[str, Side]:
     }
 
 
-def _objective(facts: Facts, name: str) -> dict[str, Side]:
+def _objective(facts: Facts, name: str, updates: int) -> dict[str, Side]:
     both = facts.number(ACTOR + "clip_ratio")
     both = 0.2 if both is None else both
     low, high = (facts.number(ACTOR + f"clip_ratio_{end}") for end in ("low", "high"))
     low, high = both if low is None else low, both if high is None else high
-    mode = facts.loss_mode
-    dual = facts.number(ACTOR + "clip_ratio_c") if mode == "vanilla" else None
-    shown = facts.text("algorithm.adv_estimator", default="gae").rsplit(".", 1)[-1].lower()
-    agg = facts.text(ACTOR + "loss_agg_mode", default="token-mean")
-    if mode in SEQUENCE_LOSSES:
-        agg = "seq-mean-token-mean"
+    kl = _kl(facts)
+    algorithm = verl_rows(facts, updates, any(term[0] == "reward" for term in kl.value))
     discount = {
         "gamma": facts.number("algorithm.gamma", default=1.0) if name in ("ppo", "reinforce_plus_plus") else 1.0,
         "lambda": facts.number("algorithm.lam", default=1.0) if name == "ppo" else 1.0,
     }
     rows = {
-        "estimator": Side(name, shown if mode == "vanilla" else f"{shown} with the {mode} loss"),
-        "advantage normalisation": plain(_normalisation(facts, name)),
-        "KL": _kl(facts),
+        **algorithm,
+        "KL": kl,
         "clipping": Side([low, high], f"{low} / {high}"),
-        "dual clip": Side("none" if dual is None else dual, "none" if dual is None else str(dual)),
-        "loss aggregation": plain(agg),
         "entropy bonus": plain(float(facts.number(ACTOR + "entropy_coeff") or 0.0)),
         "old log-probs": plain("of the engine" if facts.flag(CORRECTION + "bypass_mode") else "recomputed"),
-        "importance weights": _weights(facts),
         "reference policy": _reference(facts),
         "discount": Side(discount, f"gamma {discount['gamma']}, lambda {discount['lambda']}"),
     }
@@ -153,13 +136,6 @@ def _objective(facts: Facts, name: str) -> dict[str, Side]:
         rate, value = facts.number("critic.optim.lr", default=1e-5), facts.number("critic.cliprange_value", default=0.5)
         rows["critic"] = Side([rate, value], f"learning rate {rate}, values clipped at {value}")
     return rows
-
-
-def _normalisation(facts: Facts, name: str) -> str:
-    if name in ("grpo", "gspo", "sapo", "cispo"):
-        divided = facts.flag("algorithm.norm_adv_by_std_in_grpo", default=True)
-        return "group mean and std" if divided else "group mean"
-    return NORMALISATION.get(name, name)
 
 
 def _kl(facts: Facts) -> Side:
@@ -188,21 +164,6 @@ def _reference(facts: Facts) -> Side:
     if own and own not in ("null", "None", facts.text("actor_rollout_ref.model.path")):
         return plain(own)
     return plain("the model that training starts from")
-
-
-def _weights(facts: Facts) -> Side:
-    cap = facts.number(ACTOR + "tis_imp_ratio_cap") or -1.0
-    level = facts.text(CORRECTION + "rollout_is", "algorithm.rollout_is_level").lower()
-    if cap > 0:
-        return Side(["token", 0.0, cap], f"per token, up to {cap}")
-    if level in ("", "null", "none", "false"):
-        return Side("none", "none")
-    bound = str(facts.get(CORRECTION + "rollout_is_threshold", default=2.0)).strip("'\"")
-    low, _, high = bound.rpartition("_")
-    try:
-        return Side([level, float(low or 0.0), float(high)], f"per {level}, up to {bound}")
-    except ValueError:
-        return Side([level, 0.0, bound], f"per {level}, up to {bound}")
 
 
 def _optimizer(facts: Facts, size: Counts) -> dict[str, Side]:

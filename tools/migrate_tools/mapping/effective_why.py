@@ -173,7 +173,10 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "reference policy": ("actor_rollout_ref.ref.model.path",),
     "dual clip": (ACTOR + "clip_ratio_c",),
     "loss aggregation": (ACTOR + "loss_agg_mode",),
-    "importance weights": (CORRECTION + "rollout_is", CORRECTION + "bypass_mode", CORRECTION + "rollout_is_threshold"),
+    "importance weights": (
+        *(CORRECTION + name for name in ("rollout_is", "bypass_mode", "rollout_is_threshold")),
+        *(CORRECTION + name for name in ("rollout_is_batch_normalize", "rollout_rs", "rollout_token_veto_threshold")),
+    ),
     "old log-probs": (CORRECTION + "bypass_mode",),
     "optimizer": (OPTIM + "optimizer",),
     "prompts that are too long": ("data.truncation",),

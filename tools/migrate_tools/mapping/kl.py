@@ -34,6 +34,8 @@ KL_TYPES: Final[dict[str, tuple[str, Status, str]]] = {
     "low_var_kl+": ("k2", "approximate", "straight-through: the gradient is that of k2, only the logged value differs"),
 }
 """verl's estimator -> Relax's, status, reason."""
+OWN_KINDS: Final = frozenset({"abs"})
+"""verl's estimators that Relax lacks and the generated loss has."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,8 @@ def place_kl(draft: Draft) -> Kl:
             f"reward with coefficient {kl.reward_coef}",
         )
     loss_coef, reward_coef, kind = _loss_side(draft, kl), _reward_side(draft, kl), _kind(draft, kl)
-    if draft.estimator == "reinforce_plus_plus" and not reward_coef:
-        loss_coef, reward_coef, kind = _reinforce(draft, kl)
-    elif draft.estimator == "reinforce_plus_plus_baseline":
-        loss_coef, reward_coef, kind = _baseline(draft, kl, loss_coef)
-    elif draft.estimator == "reinforce_plus_plus":
-        loss_coef, kind = 0.0, _force_kind(draft, kind, "k1")
+    if draft.estimator == "reinforce_plus_plus":
+        loss_coef, kind = _no_loss_beside(draft, kl, loss_coef), _reward_kind(draft)
     elif draft.estimator == "ppo" and (loss_coef or reward_coef):
         loss_coef = reward_coef = _no_ppo_kl(draft)
     if loss_coef:
@@ -120,12 +118,8 @@ def _reward_side(draft: Draft, kl: Kl) -> float:
     if draft.estimator in READS_KL_COEF:
         draft.say((IN_REWARD, COEF), "exact", "--kl-coef", "KL in the reward")
         return kl.reward_coef
-    if kl.place == "both" or draft.estimator in ("rloo", "reinforce_plus_plus_baseline"):
-        text = (
-            "Relax refuses KL in the loss together with KL in the reward; the one in the loss is kept"
-            if kl.place == "both"
-            else f"Relax's {draft.estimator} refuses KL in the reward"
-        )
+    if kl.place == "both":
+        text = "Relax refuses KL in the loss together with KL in the reward; the one in the loss is kept"
         coef = 0.0
     else:
         text = (
@@ -144,6 +138,9 @@ def _kind(draft: Draft, kl: Kl) -> str:
         return "low_var_kl" if draft.facts.text(LOSS_TYPE, default="low_var_kl") == "low_var_kl" else "k1"
     used, other = (LOSS_TYPE, PENALTY) if kl.place in ("loss", "both") else (PENALTY, LOSS_TYPE)
     draft.say(other, "no_effect", (), "verl reads it for the other place of the KL term only")
+    if kl.kind in OWN_KINDS and draft.has("--custom-loss-function-path"):
+        draft.say(used, "exact", "--custom-loss-function-path", "computed by the generated loss")
+        return "k1"
     if kl.kind in KL_TYPES:
         kind, status, reason = KL_TYPES[kl.kind]
         draft.say(used, status, "--kl-loss-type", reason)
@@ -160,41 +157,23 @@ def _conflict(draft: Draft, keys: tuple[str, ...], text: str) -> None:
     draft.cap("kl-estimator-rule", text)
 
 
-def _reinforce(draft: Draft, kl: Kl) -> tuple[float, float, str]:
-    """reinforce_plus_plus wants kl_coef > 0 with k1 and no KL loss."""
-    if not kl.loss_coef:
-        draft.refuse("Relax's reinforce_plus_plus needs KL in the reward (--kl-coef > 0); the recipe trains without KL")
-        return 0.0, 0.0, "k1"
-    _conflict(
-        draft,
-        (IN_LOSS, LOSS_COEF, LOSS_TYPE),
-        f"Relax's reinforce_plus_plus refuses KL in the loss; the script puts {kl.loss_coef} into the reward "
-        "(--kl-coef, k1) instead",
-    )
-    return 0.0, kl.loss_coef, "k1"
-
-
-def _force_kind(draft: Draft, kind: str, wanted: str) -> str:
-    if kind != wanted:
+def _no_loss_beside(draft: Draft, kl: Kl, loss_coef: float) -> float:
+    if loss_coef:
         _conflict(
-            draft, (PENALTY,), f"Relax's {draft.estimator} takes --kl-loss-type {wanted} only, the recipe's is {kind}"
+            draft,
+            (IN_LOSS, LOSS_COEF),
+            f"Relax's reinforce_plus_plus refuses KL in the loss beside that in the reward ({kl.loss_coef} is dropped)",
         )
-    return wanted
+    return 0.0
 
 
-def _baseline(draft: Draft, kl: Kl, loss_coef: float) -> tuple[float, float, str]:
-    """reinforce_plus_plus_baseline wants KL in the loss, coefficient above 0, estimator k2."""
-    if not loss_coef:
-        draft.refuse(
-            "Relax's reinforce_plus_plus_baseline needs a KL loss (--use-kl-loss, --kl-loss-coef > 0); "
-            "the recipe has none"
-        )
-        return 0.0, 0.0, "k2"
-    if kl.kind not in KL_TYPES or KL_TYPES[kl.kind][0] != "k2":
-        _conflict(
-            draft, (LOSS_TYPE,), f"Relax's {draft.estimator} takes --kl-loss-type k2 only, the recipe's is {kl.kind}"
-        )
-    return loss_coef, 0.0, "k2"
+def _reward_kind(draft: Draft) -> str:
+    kind = draft.facts.text(PENALTY, default="kl")
+    if KL_TYPES.get(kind, ("",))[0] == "k1":
+        draft.say(PENALTY, "exact", "--kl-loss-type", "the same estimator")
+    else:
+        _conflict(draft, (PENALTY,), f"Relax's reinforce_plus_plus takes k1 only, the recipe's is {kind}")
+    return "k1"
 
 
 def _no_ppo_kl(draft: Draft) -> float:

@@ -85,6 +85,7 @@ def translate(
         decisions=tuple(draft.decisions),
         notes=tuple(draft.notes),
         guide_differences=() if refused else guide_differences(draft),
+        hooks=() if refused else tuple(draft.hooks),
         config_yaml={} if refused else config,
     )
 

@@ -12,6 +12,7 @@ from migrate_tools import __version__
 from migrate_tools.errors import RefusedInput
 from migrate_tools.model import Example, ExampleFile, Launch, Mode, Recipe, Translation
 from migrate_tools.relax.example_readme import render_readme
+from migrate_tools.relax.hooks import hook_module_names, render_hooks
 from migrate_tools.relax.process_script import render_process
 from migrate_tools.relax.reward_module import identifier, render_reward, reward_module_names
 from migrate_tools.relax.run_script import ScriptFacts, render_script, script_name
@@ -46,6 +47,7 @@ def render_example(
     configs = config_names(translations)
     files = [_init(algo)]
     files += _reward_files(translations, extracted, launches, rewards, configs)
+    files += _hook_files(recipe, translations, launches)
     files += _config_files(translations, configs)
     described: set[str] = set()
     for item in translations:
@@ -107,6 +109,20 @@ def _reward_files(
     return list(files.values())
 
 
+def _hook_files(
+    recipe: Recipe, translations: Sequence[Translation], launches: Mapping[str, Launch]
+) -> list[ExampleFile]:
+    names = hook_module_names(translations)
+    files: dict[str, ExampleFile] = {}
+    for item in translations:
+        name = names.get(item.launch)
+        if name is None or name in files:
+            continue
+        text = render_hooks(item.hooks, algo=item.algo, origin=_origin(recipe, launches[item.launch]))
+        files[name] = ExampleFile(path=f"examples/{item.algo}/{name}.py", text=text, origin="rendered")
+    return list(files.values())
+
+
 def _config_files(translations: Sequence[Translation], names: Mapping[str, str]) -> list[ExampleFile]:
     files: dict[str, ExampleFile] = {}
     for item in translations:
@@ -132,7 +148,12 @@ def _origin(recipe: Recipe, launch: Launch) -> str:
 
 def _purpose(path: str) -> str:
     name = path.rsplit("/", 1)[-1]
-    purposes = {"__init__.py": "makes the folder a package", "reward_": "the reward", "run_": "a run script"}
+    purposes = {
+        "__init__.py": "makes the folder a package",
+        "reward_": "the reward",
+        "hooks_": "what the trainer calls for this algorithm",
+        "run_": "a run script",
+    }
     if name.startswith("process_"):
         return "converts the data"
     if name.endswith(".yaml"):

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from migrate_tools.model import Launch, Translation
 from migrate_tools.relax.formatting import commented, format_python, render_template
+from migrate_tools.relax.hooks import name_hook_modules
 from migrate_tools.relax.reward_code import (
     BLOCKING,
     FOUR,
@@ -79,9 +80,9 @@ def reward_module_names(
 def name_hooks(
     translations: Sequence[Translation], extracted: Mapping[str, Extracted | None], launches: Mapping[str, Launch]
 ) -> tuple[Translation, ...]:
-    """The translations with --custom-rm-path naming the module that each launch's reward is written to."""
+    """The translations with --custom-rm-path and the other hooks naming the modules that they are written to."""
     names = reward_module_names(translations, extracted, launches)
-    return tuple(_with_hook(item, names.get(item.launch)) for item in translations)
+    return name_hook_modules(tuple(_with_hook(item, names.get(item.launch)) for item in translations))
 
 
 def _with_hook(translation: Translation, module: str | None) -> Translation:
