@@ -111,7 +111,7 @@ FAULTS: list[tuple[str, Callable[[Sequence[Flag]], list[Flag]], str]] = [
     ("KL switched off", without("--use-kl-loss"), "KL"),
     ("reference of another model", value("--ref-load", '"${MODEL_DIR}/other"'), "reference policy"),
     ("entropy", value("--entropy-coef", "0.0"), "entropy bonus"),
-    ("estimator", value("--advantage-estimator", "gspo"), "estimator"),
+    ("estimator", value("--advantage-estimator", "reinforce_plus_plus"), "estimator"),
     ("deviation not divided out", extra("--disable-grpo-std-normalization"), "advantage normalisation"),
     ("aggregation", without("--calculate-per-token-loss"), "loss aggregation"),
     ("log-probs of the engine", extra("--use-rollout-logprobs"), "old log-probs"),
@@ -186,8 +186,10 @@ def test_a_hook_that_nobody_registered_does_not_pass_for_verls_aggregation() -> 
     HOOK_EFFECTS["sum_per_sequence"] = {"loss aggregation": "seq-mean-token-sum"}
     try:
         draft, item = translated({**RICH, ACTOR + "loss_agg_mode": "seq-mean-token-sum"}, "on-policy")
-        flags = extra("--custom-pg-loss-reducer-function-path", path)(item.flags)
+        own = without("--custom-loss-function-path")(item.flags)
+        flags = extra("--custom-pg-loss-reducer-function-path", path)(own)
         assert rows_of(draft, item, flags)["loss aggregation"].same
-        assert not rows_of(draft, item, item.flags)["loss aggregation"].same
+        assert rows_of(draft, item, item.flags)["loss aggregation"].same  # by the generated loss
+        assert not rows_of(draft, item, own)["loss aggregation"].same
     finally:
         del HOOK_EFFECTS["sum_per_sequence"]
