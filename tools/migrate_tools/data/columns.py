@@ -129,7 +129,7 @@ def _decode(layout: Layout) -> None:
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if pa.types.is_map(kind) or (is_text(kind) and (name not in lists or _all_json_lists(layout, name))):
             shape = layout.decoded[name] = _shape(layout, name)
-            layout.losses += shape.losses(name, absent=True)
+            layout.losses += () if shape.bare else shape.losses(name, absent=True)
     truth = _type_of(layout, "reward_model")
     if truth is None:
         layout.remarks.say("no column reward_model: the label is empty in every row")
@@ -150,7 +150,7 @@ def _decode(layout: Layout) -> None:
 
 def _type_of(layout: Layout, name: str) -> Any:
     if name in layout.decoded:
-        return layout.decoded[name].type()
+        return pa.null() if layout.decoded[name].bare else layout.decoded[name].type()
     if name not in layout.part.schema.names:
         return None
     kind = layout.part.schema.field(name).type
@@ -222,7 +222,7 @@ def _struct(layout: Layout, column: Any, name: str, bad: list[BadRow]) -> Any:
         if wrong:
             bad.append(BadRow(offset, name, wrong))
         values.append(value)
-    return arrow_values(shape, values)
+    return pa.nulls(len(values)) if shape.bare else arrow_values(shape, values)
 
 
 # ---------------------------------------------------------------- the columns that Relax reads

@@ -26,6 +26,7 @@ from migrate_tools.data.columns import transform
 from migrate_tools.data.output import Converted, data_files_of, manifest_path, verify
 from migrate_tools.data.pipeline import Options, Say, complete_job, open_job, run_job
 from migrate_tools.data.plan import ConvertError, ConvertPlan, Remarks
+from migrate_tools.data.sharded import Runner, convert_sharded, local_runner, ray_runner
 from migrate_tools.data.sources import find_files
 
 __all__ = [
@@ -35,9 +36,12 @@ __all__ = [
     "Options",
     "convert",
     "convert_pairs",
+    "convert_parts",
     "convert_tree",
+    "local_runner",
     "main",
     "preview",
+    "ray_runner",
     "verify",
 ]
 
@@ -81,15 +85,52 @@ def convert_pairs(
         running = [pool.submit(convert, plan, source, target, options, progress) for source, target in pairs]
         try:
             for future in running:
-                result = future.result()
-                there = " (there already)" if result.skipped else ""
-                progress(f"{result.source} -> {result.target}: {result.rows:,} rows{there}")
-                for note in result.notes:
-                    progress(f"  note: {note}")
-                done.append(result)
+                done.append(future.result())
+                tell(done[-1], progress)
         finally:
             pool.shutdown(cancel_futures=True)
     return done
+
+
+def tell(result: Converted, progress: Say) -> None:
+    """Say what became of one source."""
+    there = " (there already)" if result.skipped else ""
+    progress(f"{result.source} -> {result.target}: {result.rows:,} rows{there}")
+    for note in result.notes:
+        progress(f"  note: {note}")
+
+
+def convert_parts(
+    plan: ConvertPlan,
+    pairs: Sequence[Pair],
+    options: Options = DEFAULTS,
+    *,
+    run: Runner,
+    shards: int = 0,
+    progress: Say = quiet,
+) -> list[Converted]:
+    """Convert (source, target) pairs whose parts `run` converts, here or elsewhere; the results are in order.
+
+    Args:
+        shards: most parts a target; 0 for one a GiB.
+
+    Raises:
+        ConvertError: one of them cannot be converted.
+    """
+    earlier: dict[int, Converted] = {}
+    jobs = []
+    for number, (source, target) in enumerate(pairs):
+        sources = [source] if isinstance(source, str | Path) else list(source)
+        found = complete_job(plan, sources, target) if options.resume else None
+        if found is not None:
+            earlier[number] = found
+        else:
+            jobs.append(open_job(plan, sources, target, options.format))
+    fresh = iter(convert_sharded(jobs, options, shards, run, progress) if jobs else [])
+    results = [earlier[number] if number in earlier else next(fresh) for number in range(len(pairs))]
+    for result in results:
+        tell(result, progress)
+    return results
 
 
 def convert_tree(
@@ -193,6 +234,9 @@ def parser() -> argparse.ArgumentParser:
         help="auto: parquet, except where its types would change values",
     )
     made.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="files converted at a time")
+    made.add_argument("--shards", type=int, metavar="N", help="cut a target into up to N files in a folder of its name")
+    made.add_argument("--engine", choices=("local", "ray"), default="local", help="ray: a Ray Data job on a cluster")
+    made.add_argument("--ray-address", metavar="ADDRESS", help="of the cluster; else one is started here")
     made.add_argument("--no-space-check", action="store_true", help="write even where the disk may run full")
     return made
 
@@ -214,7 +258,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if given.format == "jsonl":
             pairs = [(source, target.with_suffix(".jsonl")) for source, target in pairs]
         options = Options(given.resume, given.on_error, given.format, space_check=not given.no_space_check)
-        convert_pairs(ConvertPlan(), pairs, options, progress=say, workers=min(given.workers, len(pairs)))
+        if given.engine == "ray":
+            run = ray_runner(given.ray_address)
+            convert_parts(ConvertPlan(), pairs, options, run=run, shards=given.shards or 0, progress=say)
+        elif (given.shards or 1) > 1:
+            run = local_runner(given.workers)
+            convert_parts(ConvertPlan(), pairs, options, run=run, shards=given.shards, progress=say)
+        else:
+            convert_pairs(ConvertPlan(), pairs, options, progress=say, workers=min(given.workers, len(pairs)))
     except ConvertError as error:
         say(f"error: {error}")
         return 2

@@ -49,8 +49,6 @@ class Options:
     on_error: Literal["stop", "skip", "quarantine"] = "stop"
     format: Literal["auto", "parquet", "jsonl"] = "auto"
     """auto: parquet, except where its types would change values."""
-    shards: int = 1
-    """Most files that a target with several row groups is cut into; more than one make a folder."""
     space_check: bool = True
 
 

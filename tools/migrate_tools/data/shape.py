@@ -79,6 +79,11 @@ class Shape:
         return {"bool": pa.bool_(), "int": pa.int64(), "str": pa.string()}[next(iter(self.kinds))]
 
     @property
+    def bare(self) -> bool:
+        """Whether there is nothing but empty objects."""
+        return self.kinds <= {"dict"} and not self.fields
+
+    @property
     def plain(self) -> bool:
         """Whether every value can be stored as it is."""
         below = (*self.fields.values(), *((self.items,) if self.items else ()))

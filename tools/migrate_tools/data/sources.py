@@ -169,7 +169,7 @@ def _parquet(path: Path) -> Part:
     meta = file.metadata
 
     def read(columns: list[str] | None = None, groups: range | None = None) -> Iterator[Chunk]:
-        for group in groups or range(meta.num_row_groups):
+        for group in range(meta.num_row_groups) if groups is None else groups:
             yield from _row_group(path, file, group, columns)
 
     return Part(path, schema, meta.num_rows, path.stat().st_size, meta.num_row_groups, read, (path,))
@@ -235,12 +235,10 @@ def _arrow(path: Path, files: tuple[Path, ...]) -> Part:
 
     def read(columns: list[str] | None = None, groups: range | None = None) -> Iterator[Chunk]:
         number = -1
-        for file in files:
+        for file in files if groups is None or len(groups) else ():
             try:
                 for batch in _ipc_batches(file):
                     number += 1
-                    if groups is not None and number not in groups:
-                        continue
                     size = max(1, min(BATCH_ROWS, BATCH_BYTES * batch.num_rows // max(1, batch.nbytes)))
                     picked = batch.select(columns) if columns else batch
                     for start in range(0, batch.num_rows, size):
@@ -353,7 +351,7 @@ def _python_part(path: Path, raw: Callable[[], Iterator[tuple[int, Any, str]]]) 
             picked = batch.select(columns) if columns else batch
             return Chunk(0, numbers[0] if numbers else 0, picked, tuple(bad), tuple(numbers), tuple(pending))
 
-        for number, row, wrong in raw():
+        for number, row, wrong in raw() if groups is None or len(groups) else ():
             if wrong:
                 bad.append((number, wrong, row))
                 continue
