@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from mapping_launches import ACTOR, ROLLOUT, Make, flag_values, outcome
+from migrate_tools.model import Overlong, RewardSpec
 
 MINI, TRAIN, GROUP = ACTOR + "ppo_mini_batch_size", "data.train_batch_size", ROLLOUT + "n"
 
@@ -99,11 +100,29 @@ def test_group_filter_becomes_over_sampling(make: Make) -> None:
     faithful, fresh = flag_values(make(changes, policy="faithful")), flag_values(make(changes))
     assert faithful["--over-sampling-batch-size"] == "1536"
     assert fresh["--over-sampling-batch-size"] == "384"
-    assert fresh["--dynamic-sampling-filter-path"].endswith("check_reward_nonzero_std")  # type: ignore[union-attr]
-    assert outcome(make(changes), "algorithm.filter_groups.metric")[0] == "approximate"
-    assert outcome(make({**changes, "algorithm.filter_groups.metric": "score"}), "algorithm.filter_groups.metric")[
-        0
-    ] == ("exact")
+    assert fresh["--dynamic-sampling-filter-path"] == "examples.gsm8k.hooks_gsm8k.keep_varied_groups"
+    assert make(changes).hooks[0].constants == {"FILTER_METRIC": "acc"}
+    assert next(row for row in make(changes).effective if row.name == "group filter").same
+    assert outcome(make(changes), "algorithm.filter_groups.metric")[0] == "exact"
+
+
+@pytest.mark.parametrize(
+    ("metric", "overlong", "status"),
+    [
+        ("score", False, "exact"),
+        ("seq_reward", False, "exact"),
+        ("seq_reward", True, "exact"),
+        ("score", True, "approximate"),
+        ("seq_final_reward", False, "approximate"),
+    ],
+)
+def test_group_filter_by_the_trained_reward_is_relax_own(make: Make, metric: str, overlong: bool, status: str) -> None:
+    key = "algorithm.filter_groups.metric"
+    penalty = Overlong(max_resp_len=512, buffer_len=64, penalty_factor=1.0) if overlong else None
+    reward = RewardSpec(kind="custom", path="reward.py", function="compute_score", overlong=penalty)
+    item = make({"algorithm.filter_groups.enable": True, key: metric}, reward=reward)
+    assert flag_values(item)["--dynamic-sampling-filter-path"].endswith("check_reward_nonzero_std")  # type: ignore[union-attr]
+    assert outcome(item, key)[0] == status
 
 
 def test_filter_that_is_off_writes_nothing(make: Make) -> None:

@@ -7,8 +7,20 @@ from typing import Any
 from migrate_tools.checks.base import MODES, CheckContext, Finding, finding
 from migrate_tools.model import CheckResult, Translation
 from migrate_tools.rehearsal.rehearse import RehearsalRun
+from migrate_tools.rehearsal.runtime.training_hooks import NOT_RUN
 
-_FACTS = ("data", "rollout", "engine", "rewards", "eval", "normalised", "filter", "reward_kind", "loop_lag_seconds")
+_FACTS = (
+    "data",
+    "rollout",
+    "engine",
+    "rewards",
+    "eval",
+    "normalised",
+    "filter",
+    "training_hooks",
+    "reward_kind",
+    "loop_lag_seconds",
+)
 
 
 class RehearsalCheck:
@@ -56,6 +68,9 @@ def _judge(run: RehearsalRun, translation: Translation, found: Finding) -> None:
         f"{run.mode}: {rollout['prompts']}{' of ' + str(rollout['prompts_of_a_rollout']) if capped else ''} prompts "
         f"x {rollout['samples_per_prompt']} samples rolled out and rewarded; no invariant broken"
     )
+    skipped = [flag for flag, text in report.get("training_hooks", {}).items() if text == NOT_RUN]
+    if skipped:
+        found.summary += f"; not run, there is no torch here: {', '.join(skipped)}"
 
 
 def _judge_refusal(run: RehearsalRun, found: Finding) -> None:

@@ -211,7 +211,7 @@ def _over_sampling(draft: Draft, batch: VerlBatch, plan: BatchPlan) -> None:
     wanted = generated or batch.prompts
     over = max(plan.rollout_batch_size, -(-wanted * plan.rollout_batch_size // batch.prompts))
     draft.flag("--over-sampling-batch-size", over, "ROLLOUT", "prompts")
-    draft.flag("--dynamic-sampling-filter-path", FILTER, "ROLLOUT")
+    _filter_metric(draft, prefix + "metric")
     draft.say(
         "data.gen_batch_size",
         "derived",
@@ -219,7 +219,6 @@ def _over_sampling(draft: Draft, batch: VerlBatch, plan: BatchPlan) -> None:
         f"{wanted} prompts for {batch.prompts} in verl, so {over} for {plan.rollout_batch_size}",
     )
     draft.say(prefix + "enable", "exact", "--dynamic-sampling-filter-path", "groups whose values are all equal go")
-    _filter_metric(draft, prefix + "metric")
     draft.say(
         prefix + "max_num_gen_batches",
         "approximate",
@@ -231,21 +230,24 @@ def _over_sampling(draft: Draft, batch: VerlBatch, plan: BatchPlan) -> None:
 
 
 def _filter_metric(draft: Draft, key: str) -> None:
+    """Relax's own filter compares the trained reward; another metric is read from the reward's dict by a hook."""
+    flag = "--dynamic-sampling-filter-path"
     metric = draft.facts.text(key, default="acc")
-    if metric in ("score", "seq_reward", "seq_final_reward", "reward"):
-        draft.say(key, "exact", "--dynamic-sampling-filter-path", "both compare the reward within a group")
-    elif metric == "acc" and draft.facts.launch.reward.overlong is None:
-        draft.say(
-            key,
-            "approximate",
-            "--dynamic-sampling-filter-path",
-            "verl compares `acc`, Relax the trained reward: the same groups go when one decides the other",
-        )
+    overlong = draft.facts.launch.reward.overlong is not None
+    if metric not in ("score", "seq_reward", "seq_final_reward", "reward"):
+        draft.hook(flag, "keep_varied_groups", "ROLLOUT", f"compares {metric}", FILTER_METRIC=metric)
+        draft.say(key, "exact", flag, f"both compare `{metric}` within a group")
+        return
+    draft.flag(flag, FILTER, "ROLLOUT")
+    if metric == "seq_reward" or (not overlong and metric != "seq_final_reward"):
+        draft.say(key, "exact", flag, "both compare the reward within a group")
+    elif metric == "seq_final_reward":
+        draft.say(key, "approximate", flag, "verl compares the reward after KL in the reward, Relax the reward itself")
     else:
         draft.say(
             key,
             "approximate",
-            "--dynamic-sampling-filter-path",
+            flag,
             f"verl compares `{metric}`, Relax the trained reward (overlong penalty included): a group with equal "
             f"`{metric}` and unequal reward stays",
             "training",

@@ -115,7 +115,7 @@ def _filter(values: Values, prompts: int) -> Side:
     if path != STANDARD_FILTER and (own := hook_effect(path, "group filter")) is not None:
         return own
     text = f"groups with equal values go; {made:g} prompts generated for one trained"
-    on: bool | str = path == STANDARD_FILTER or str(path)
+    on: bool | str = path == STANDARD_FILTER or path.endswith(".keep_varied_groups") or str(path)
     return Side({"on": on, "generated a trained prompt": round(made, 6)}, text)
 
 

@@ -16,6 +16,7 @@ from migrate_tools.mapping.evaluation import place_evaluation
 from migrate_tools.mapping.facts import Facts
 from migrate_tools.mapping.gpus import plan_gpus
 from migrate_tools.mapping.guide import guide_differences
+from migrate_tools.mapping.hook_limits import check_hooks
 from migrate_tools.mapping.kl import place_kl
 from migrate_tools.mapping.logs import place_logging
 from migrate_tools.mapping.loss import place_loss
@@ -122,6 +123,7 @@ def _run_areas(
     kl: list[bool] = []
     attempt(lambda: kl.append(place_kl(draft).place != "none"))
     attempt(lambda: plan_gpus(draft, plan, model[0] if model else None, _needs_reference(draft)))
+    attempt(lambda: check_hooks(draft))
     ranks = (
         draft.gpus.total // (draft.gpus.tensor_parallel * draft.gpus.pipeline_parallel * draft.gpus.context_parallel)
         if draft.gpus

@@ -21,8 +21,9 @@ from migrate_tools.rehearsal.runtime.engine import Engine, Script
 from migrate_tools.rehearsal.runtime.generate import GenerateState, SingletonMeta, sampling_params
 from migrate_tools.rehearsal.runtime.hooks import LAG_LIMIT, Loop, RewardHook, describe, load_function
 from migrate_tools.rehearsal.runtime.rollout import Rollout, take_prompts
-from migrate_tools.rehearsal.runtime.sample import Sample
+from migrate_tools.rehearsal.runtime.sample import Sample, SampleStatus
 from migrate_tools.rehearsal.runtime.taped import install_tape
+from migrate_tools.rehearsal.runtime.training_hooks import check_training_hooks
 from migrate_tools.relax.contract import Parsed, load_contract
 from migrate_tools.relax.flag_rules import check_config_keys, check_rules
 
@@ -247,6 +248,10 @@ def _filter(args: Namespace, groups: Sequence[Sequence[Sample]], report: Report)
     except Exception as error:
         report.fail(f"--dynamic-sampling-filter-path {args.dynamic_sampling_filter_path}: {describe(error)}")
         return
+    try:
+        keep(args, [Sample(status=SampleStatus.ABORTED) for _ in groups[0]])
+    except Exception as error:
+        report.fail(f"the dynamic sampling filter raises on an aborted group (rewards None): {describe(error)}")
     if any(not isinstance(answer, bool) for answer in kept):
         report.fail("the dynamic sampling filter returned neither a bool nor a DynamicFilterOutput")
     report.data["filter"] = {"kept": sum(map(bool, kept)), "dropped": len(kept) - sum(map(bool, kept))}
@@ -254,13 +259,13 @@ def _filter(args: Namespace, groups: Sequence[Sequence[Sample]], report: Report)
 
 def _normalise(args: Namespace, samples: Sequence[Sample], values: list[float], report: Report) -> None:
     done: Sequence[Any]
+    parts = _transfers(args, samples)
     if args.custom_reward_post_process_path:
         try:
-            answer = load_function(args.custom_reward_post_process_path)(args, list(samples))
+            done = [item for part in parts for item in _post_process(args, part)]
         except Exception as error:
             report.fail(f"--custom-reward-post-process-path: {describe(error)}")
             return
-        done = list(answer[1] if isinstance(answer, tuple) else answer)
     else:
         done = convert.normalise(args, samples, values)
     for text in convert.normalisation_problems(args, samples, values, done):
@@ -268,7 +273,39 @@ def _normalise(args: Namespace, samples: Sequence[Sample], values: list[float], 
     report.data["normalised"] = {
         "estimator": args.advantage_estimator,
         "zero_variance_groups": convert.zero_variance_groups(samples, values),
+        **(
+            {"hook": args.custom_reward_post_process_path, "calls": len(parts)}
+            if args.custom_reward_post_process_path
+            else {}
+        ),
     }
+    if len(done) == len(samples):
+        hooks = check_training_hooks(args, samples, done, report.fail)
+        if hooks:
+            report.data["training_hooks"] = hooks
+
+
+def _transfers(args: Namespace, samples: Sequence[Sample]) -> list[list[Sample]]:
+    """Batches in which samples travel to training: the whole rollout, or parts of whole groups in fully async mode."""
+    groups = len(samples) // args.n_samples_per_prompt
+    if not args.fully_async or groups < 2:
+        return [list(samples)]
+    half = (groups // 2) * args.n_samples_per_prompt
+    return [list(samples[:half]), list(samples[half:])]
+
+
+def _post_process(args: Namespace, samples: list[Sample]) -> list[Any]:
+    """The processed rewards; a tuple of two is (raw, processed).
+
+    Raises:
+        ValueError: there is not one for each sample.
+    """
+    answer = load_function(args.custom_reward_post_process_path)(args, list(samples))
+    both = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, answer)
+    for name, values in zip(("raw", "processed"), both, strict=True):
+        if len(values) != len(samples):
+            raise ValueError(f"{len(values)} {name} rewards for {len(samples)} samples")
+    return list(both[1])
 
 
 def _evaluate(args: Namespace, rollout: Rollout, script: Script, state: GenerateState, report: Report) -> None:
