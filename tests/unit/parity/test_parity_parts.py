@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from migrate_tools.model import DataSpec, RewardSpec
-from migrate_tools.parity import faults, forms, guard, mine, patterns, supervise, texts
+from migrate_tools.parity import forms, guard, mine, patterns, supervise, texts
 from migrate_tools.parity.cases import make_cases
 from migrate_tools.parity.oracle import as_prompted
 from migrate_tools.parity.tape import Tape
@@ -148,48 +148,6 @@ def test_special_tokens_per_family() -> None:
     assert texts.family_of("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B").end == "<｜end▁of▁sentence｜>"
     assert texts.family_of("openai/gpt-oss-20b").end == "<|return|>"
     assert texts.family_of("Qwen/Qwen2.5-7B").end == "<|im_end|>"
-
-
-SOURCE = """
-def extract(text):
-    parts = text.strip().split("####")
-    return parts[-1].strip()
-
-
-def compute_score(solution_str, ground_truth, bonus=0.5):
-    if extract(solution_str[-300:]) == ground_truth:
-        return 1.0
-    return 0.0
-
-
-async def reward_func(args, sample):
-    return {"score": compute_score(solution_str=sample.response, ground_truth=sample.label)}
-"""
-
-
-def test_seeded_faults_compile_and_differ() -> None:
-    seeded = faults.seed_faults(SOURCE, skip={"reward_func"})
-    operators = {fault.operator for fault in seeded}
-    assert {
-        "first for last match",
-        "normalisation step dropped",
-        "clip changed",
-        "comparison changed",
-        "return swapped",
-        "branch lost",
-    } <= operators
-    assert len({fault.source for fault in seeded}) == len(seeded)
-    for fault in seeded:
-        compile(fault.source, "fault", "exec")
-        assert 'return {"score": compute_score(' in fault.source
-
-
-def test_seeded_faults_keep_to_the_given_lines() -> None:
-    seeded = faults.seed_faults(SOURCE, lines={4}, skip={"reward_func"})
-    assert {(fault.operator, fault.line) for fault in seeded} == {
-        ("first for last match", 4),
-        ("normalisation step dropped", 4),
-    }
 
 
 def test_a_docstring_about_verl_is_no_problem(tmp_path: Path) -> None:

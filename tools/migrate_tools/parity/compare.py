@@ -19,7 +19,8 @@ SHOWN = 20
 GROUP = 8
 """Responses in a group where the launch rolls out one a prompt."""
 NEW_SECONDS = 60.0
-POWER_SECONDS = 3.0
+POWER_SECONDS = 120.0
+"""Wall limit for changed versions of the reward; a run needs a few seconds."""
 ENOUGH = 0.25
 """Share of accepted and of rejected cases below which the report says that the cases are one-sided."""
 
@@ -75,10 +76,10 @@ def _run(
     if not evidence["accepted"]:
         why = "the old reward accepted none of them, and agreement on refusals alone proves little"
         return "not_checkable", f"{compared} cases agree, but {why}", evidence
-    if not thorough:
+    if not thorough or POWER_SECONDS <= 0:
         return "passed", _summary(frozen, evidence), evidence
     converted = place / "converted"
-    evidence["power"] = power.measure(context, frozen, job, cases, news, POWER_SECONDS, answer["lines"], converted)
+    evidence |= power.measure(context, frozen, job, cases, olds, news, POWER_SECONDS, converted)
     return "passed", _summary(frozen, evidence), evidence
 
 

@@ -1,287 +1,259 @@
-"""Seeded porting faults: small changes of a reward module, of the kinds that ports really get wrong."""
+"""Seeded porting faults: small changes of a reward module, of the kinds that ports really get wrong.
+
+The catalogue is `SCORER_OPERATORS` and `WIRING_OPERATORS`; what it seeds depends on the module alone, never on time.
+"""
 
 from __future__ import annotations
 
 import ast
-import copy
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Iterator
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-Change = Callable[[ast.AST], ast.AST | None]
-"""Changes a copied node in place or returns its replacement; None removes the statement."""
-TEXT_STEPS = frozenset(
-    ["strip", "lstrip", "rstrip", "lower", "upper", "replace", "removeprefix", "removesuffix", "casefold"]
+from migrate_tools.parity.equivalent import rule
+from migrate_tools.parity.faults_patterns import PATTERN_OPERATORS
+from migrate_tools.parity.faults_wiring import WIRING_OPERATORS, wrapper_names
+from migrate_tools.parity.mutation import Code, Edit, Fault, call_name, changed_versions, number, text
+
+EACH = 3
+"""Faults of one operator at most."""
+MOST = 64
+"""Faults of one module at most."""
+STEPS = frozenset(
+    ["strip", "lstrip", "rstrip", "replace", "removeprefix", "removesuffix", "translate", "expandtabs", "normalize"]
 )
-FLAGS = frozenset(["DOTALL", "IGNORECASE", "MULTILINE", "S", "I", "M", "X", "VERBOSE"])
-COMPARISONS: dict[type, type] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
+FOLDS = frozenset(["lower", "upper", "casefold", "swapcase", "title"])
+CLEANERS = re.compile(r"norm|clean|strip|tidy|canon|simplif|remove|fix|plain|trim", re.IGNORECASE)
+ENDS = {"rfind": "find", "find": "rfind", "rindex": "index", "index": "rindex", "rsplit": "split"}
+ENDS |= {"rpartition": "partition", "partition": "rpartition"}
+SEARCHES = {"search": "match", "match": "search", "fullmatch": "match"}
+CLIP = 16
+"""Bounds from here on are limits of length; smaller ones are places in a text."""
 
 
-@dataclass(frozen=True)
-class Fault:
-    """One changed module."""
+def seed_faults(source: str, *, text_labels: bool = False, each: int = EACH, most: int = MOST) -> list[Fault]:
+    """Changed versions of a module, taken in turn from every operator, with the rule where one calls them equivalent.
 
-    operator: str
-    line: int
-    source: str
-
-
-def seed_faults(
-    source: str, *, lines: Collection[int] | None = None, skip: Collection[str] = (), most: int = 48
-) -> list[Fault]:
-    """Changed versions of a module, taken in turn from every operator, spread over the module.
+    What our own template writes round the scorer is changed only by the operators that are meant for it.
 
     Args:
-        lines: only what stands on these lines is changed (all lines when None).
-        skip: names of functions that are left alone.
-        most: how many at most.
+        text_labels: every label of the rows is a text.
+        each: faults of one operator at most.
+        most: faults at most.
     """
-    by_operator: dict[str, list[tuple[ast.stmt, int, Change]]] = {}
-    for top in ast.parse(source).body:
-        if getattr(top, "name", None) in skip:
-            continue
-        for position, node in enumerate(_nodes(top)):
-            if lines is not None and isinstance(top, FUNCTIONS) and getattr(node, "lineno", 0) not in lines:
-                continue
-            for operator, change in _changes(node):
-                by_operator.setdefault(operator, []).append((top, position, change))
-    share = max(2, most // max(len(by_operator), 1))
-    faults: list[Fault] = []
-    for operator, points in by_operator.items():
-        step = max(1, len(points) // share)
-        for top, position, change in points[::step][:share]:
-            fault = _apply(source, top, position, operator, change)
-            if fault is not None:
-                faults.append(fault)
-    return faults[:most]
+    code = Code(source, text_labels=text_labels)
+    wiring = changed_versions(code, WIRING_OPERATORS, rule, each=each, most=most)
+    own = changed_versions(code, SCORER_OPERATORS, rule, skip=wrapper_names(code), each=each, most=most)
+    return [*wiring, *own][:most]
 
 
-def _nodes(top: ast.stmt) -> Iterator[ast.AST]:
-    """What may change in one statement of the module, in a fixed order."""
-    if isinstance(top, FUNCTIONS):
-        yield from (node for statement in top.body for node in ast.walk(statement))
-    elif isinstance(top, (ast.Assign, ast.AnnAssign)):
-        yield top
+def first_for_last(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """The other end of a list of matches, or the search from the other end."""
+    if isinstance(node, ast.Subscript) and number(node.slice) in (0, -1) and isinstance(node.ctx, ast.Load):
+        other = "-1" if number(node.slice) == 0 else "0"
+        yield Edit("first for last match", node.slice, other)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and call_name(node) in ENDS:
+        changed = f"{code.segment(node.func.value)}.{ENDS[call_name(node)]}"
+        yield Edit("first for last match", node.func, changed)
 
 
-def _changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
-    if isinstance(node, (ast.Assign, ast.AnnAssign)) and "SPECIAL_TOKENS" in ast.unparse(node).partition("=")[0]:
-        yield "special tokens kept", _empty_value
-    elif isinstance(node, ast.Subscript):
-        yield from _subscript(node)
-    elif isinstance(node, ast.Call):
-        yield from _call(node)
-    elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARISONS:
-        yield "comparison changed", _compare
-    elif isinstance(node, ast.Return) and _number(node.value) is not None:
-        yield "return swapped", _swap_return
-    elif isinstance(node, ast.AugAssign):
-        yield (
-            (
-                "overlong penalty lost"
-                if "overlong" in ast.unparse(node) or "penalty" in ast.unparse(node)
-                else "term lost"
-            ),
-            _drop,
-        )
-    elif isinstance(node, ast.BoolOp):
-        yield "and for or", _bool_op
-    elif isinstance(node, ast.If):
-        yield "branch lost", _negate
-    elif (
-        isinstance(node, ast.BinOp)
-        and isinstance(node.op, (ast.Mult, ast.Add, ast.Sub))
-        and _number(node.right) is not None
-    ):
-        yield "constant changed", _constant
-    elif isinstance(node, ast.Dict):
-        yield from _dict(node)
-
-
-def _subscript(node: ast.Subscript) -> Iterator[tuple[str, Change]]:
-    index = _number(node.slice)
-    if index in (0, -1):
-        yield "first for last match", _other_end
-    elif isinstance(node.slice, ast.Slice) and (node.slice.lower or node.slice.upper):
-        yield "clip changed", _other_clip
-    elif isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str) and isinstance(node.ctx, ast.Load):
-        yield "other dict key", _other_key
-
-
-def _call(node: ast.Call) -> Iterator[tuple[str, Change]]:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    if name in TEXT_STEPS and isinstance(node.func, ast.Attribute):
-        yield "normalisation step dropped", _receiver
-    if name in ("float", "int") and node.args:
-        yield "float for int", _other_number
-    if name in ("rfind", "find", "rindex", "index", "search", "match", "fullmatch"):
-        yield "first for last match" if "ind" in name else "strictness changed", _other_search
-    if any(isinstance(arg, ast.Attribute) and arg.attr in FLAGS for arg in node.args):
-        yield "pattern flag lost", _no_flags
-    if node.keywords and any(keyword.arg for keyword in node.keywords):
-        yield "keyword argument lost", _no_keyword
-    if name == "get" and node.args and isinstance(node.args[0], ast.Constant):
-        yield "other dict key", _other_key
-
-
-def _dict(node: ast.Dict) -> Iterator[tuple[str, Change]]:
-    if any(isinstance(key, ast.Constant) and key.value == "score" for key in node.keys):
-        yield "score key filled otherwise", _other_score
-
-
-def _apply(source: str, top: ast.stmt, position: int, operator: str, change: Change) -> Fault | None:
-    """The module with one node of one of its statements changed; None when the text stays the same."""
-    clone = copy.deepcopy(top)
-    target = next(node for index, node in enumerate(_nodes(clone)) if index == position)
-    line = int(getattr(target, "lineno", 0))
-    replacement = change(target)
-    if replacement is None:
-        replacement = ast.copy_location(ast.Pass(), target)
-    if replacement is not target:
-        _Replace(target, replacement).visit(clone)
-    text = ast.unparse(ast.fix_missing_locations(clone))
-    if text == ast.unparse(top):
-        return None
-    module = source.splitlines()
-    first = min([top.lineno, *(decorator.lineno for decorator in getattr(top, "decorator_list", ()))])
-    module[first - 1 : top.end_lineno] = text.splitlines()
-    changed = "\n".join(module) + "\n"
-    try:
-        compile(changed, "fault", "exec")
-    except SyntaxError:
-        return None
-    return Fault(operator, line, changed)
-
-
-class _Replace(ast.NodeTransformer):
-    def __init__(self, target: ast.AST, replacement: ast.AST) -> None:
-        self._target, self._replacement = target, replacement
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        return self._replacement if node is self._target else self.generic_visit(node)
-
-
-def _number(node: ast.AST | None) -> float | int | None:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = _number(node.operand)
-        return None if inner is None else -inner
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
-        return node.value
-    return None
-
-
-def _empty_value(node: ast.AST) -> ast.AST:
-    node.value = ast.Tuple([], ast.Load())  # type: ignore[attr-defined]
-    return node
-
-
-def _drop(node: ast.AST) -> None:
-    return None
-
-
-def _other_end(node: ast.AST) -> ast.AST:
-    assert isinstance(node, ast.Subscript)
-    node.slice = ast.Constant(-1 if _number(node.slice) == 0 else 0)
-    return node
-
-
-def _other_clip(node: ast.AST) -> ast.AST:
-    assert isinstance(node, ast.Subscript)
-    assert isinstance(node.slice, ast.Slice)
-    bound = "lower" if node.slice.lower is not None else "upper"
-    setattr(node.slice, bound, ast.BinOp(getattr(node.slice, bound), ast.Add(), ast.Constant(1)))
-    return node
-
-
-def _other_key(node: ast.AST) -> ast.AST:
-    key: Any = node.slice if isinstance(node, ast.Subscript) else node.args[0]  # type: ignore[attr-defined]
-    key.value = f"{key.value}_"
-    return node
-
-
-def _receiver(node: ast.AST) -> ast.AST:
-    return node.func.value  # type: ignore[attr-defined,no-any-return]
-
-
-def _other_number(node: ast.AST) -> ast.AST:
-    assert isinstance(node, ast.Call)
-    name = getattr(node.func, "id", "float")
-    inner = ast.Call(ast.Name("float", ast.Load()), list(node.args), [])
-    return ast.Call(ast.Name("int", ast.Load()), [inner], []) if name == "float" else inner
-
-
-def _other_search(node: ast.AST) -> ast.AST:
-    assert isinstance(node, ast.Call)
-    other = {
-        "rfind": "find",
-        "find": "rfind",
-        "rindex": "index",
-        "index": "rindex",
-        "search": "match",
-        "match": "search",
-        "fullmatch": "match",
-    }
+def step_dropped(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """A normalisation step is left out."""
+    name = call_name(node)
+    if not isinstance(node, ast.Call):
+        return
     if isinstance(node.func, ast.Attribute):
-        node.func.attr = other[node.func.attr]
-    return node
+        of_module = isinstance(node.func.value, ast.Name) and node.func.value.id in ("re", "unicodedata", "string")
+        if name in STEPS and not of_module:
+            yield Edit("normalisation step dropped", node, code.segment(node.func.value))
+        elif name == "sub" and len(node.args) >= (3 if of_module else 2):
+            yield Edit("normalisation step dropped", node, code.segment(node.args[2 if of_module else 1]))
+    elif name in code.functions and len(node.args) == 1 and not node.keywords and CLEANERS.search(name):
+        yield Edit("normalisation step dropped", node, f"({code.segment(node.args[0])})")
 
 
-def _no_flags(node: ast.AST) -> ast.AST:
-    assert isinstance(node, ast.Call)
-    node.args = [arg for arg in node.args if not (isinstance(arg, ast.Attribute) and arg.attr in FLAGS)]
-    return node
+def case_kept(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """Upper and lower case are told apart."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and call_name(node) in FOLDS:
+        yield Edit("case folding dropped", node, code.segment(node.func.value))
 
 
-def _no_keyword(node: ast.AST) -> ast.AST:
-    assert isinstance(node, ast.Call)
-    node.keywords = node.keywords[:-1]
-    return node
+def clip_changed(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """Another length, or one character more or less."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice) or node.slice.step is not None:
+        return
+    for bound in (node.slice.lower, node.slice.upper):
+        size = number(bound)
+        if bound is None or size == 0:
+            continue
+        if size is None:
+            yield Edit("off by one in a slice", bound, f"{code.segment(bound)} + 1")
+        elif abs(size) < CLIP:
+            yield Edit("off by one in a slice", bound, str(size + 1))
+        else:
+            yield Edit("clip length", bound, str(int(size * 1.25)))
+            yield Edit("clip length", node, code.segment(node.value))
 
 
-def _compare(node: ast.AST) -> ast.AST:
-    assert isinstance(node, ast.Compare)
-    node.ops = [COMPARISONS[type(node.ops[0])]()]
-    return node
+def number_type(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """int for float, float for int, rounding and whole division."""
+    name = call_name(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+        first = code.segment(node.args[0])
+        if name == "float" and text(node.args[0]) is None:
+            yield Edit("int for float", node, f"int(float({first}))")
+        elif name == "int" and len(node.args) == 1:
+            yield Edit("float for int", node, f"float({first})")
+        elif name == "round":
+            digits = number(node.args[1]) if len(node.args) > 1 else 0
+            if isinstance(digits, int):
+                yield Edit("rounding", node, f"round({first}, {max(digits - 2, 0)})")
+            yield Edit("rounding", node, f"({first})")
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.FloorDiv)):
+        sign = "//" if isinstance(node.op, ast.Div) else "/"
+        yield Edit("rounding", node, f"({code.operand(node.left)} {sign} {code.operand(node.right)})")
 
 
-def _swap_return(node: ast.AST) -> ast.AST:
-    assert isinstance(node, ast.Return)
-    value = _number(node.value)
-    node.value = ast.Constant(0.0 if value else 1.0)
-    return node
+def exceptions(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """A handler that does not catch any more, and one that rewards what it caught."""
+    if not isinstance(node, ast.ExceptHandler):
+        return
+    header = "except" if node.type is None else f"except {code.segment(node.type)}"
+    whole = code.segment(node)
+    yield Edit("exception let through", node, whole.replace(header, "except ()", 1))
+    for item in node.body:
+        value = item.value if isinstance(item, ast.Return) else None
+        if isinstance(value, ast.Constant) and value.value in (False, None, 0, -1):
+            other = {"False": "True", "None": "''"}.get(str(value.value), "1.0")
+            yield Edit("exception swallowed otherwise", value, other)
 
 
-def _bool_op(node: ast.AST) -> ast.AST:
-    assert isinstance(node, ast.BoolOp)
-    node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-    return node
+def strictness(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """Search for match, a part for the whole, one condition less."""
+    name = call_name(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and name in SEARCHES:
+        yield Edit("strictness", node.func, f"{code.segment(node.func.value)}.{SEARCHES[name]}")
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
+        sides = (node.left, node.comparators[0])
+        if not any(isinstance(side, ast.Constant) or _numeric(side) for side in sides):
+            left, right = map(code.segment, sides)
+            yield Edit("strictness", node, f"(str({right}) in str({left}))")
+            yield from _one_side(code, node)
+    elif isinstance(node, ast.BoolOp):
+        kept = f" {'and' if isinstance(node.op, ast.And) else 'or'} ".join(map(code.operand, node.values[:-1]))
+        yield Edit("condition lost", node, f"({kept})")
 
 
-def _negate(node: ast.AST) -> ast.AST:
-    assert isinstance(node, ast.If)
-    node.test = ast.UnaryOp(ast.Not(), node.test)
-    return node
+def _numeric(node: ast.AST) -> bool:
+    return call_name(node) in ("len", "float", "int", "count", "abs", "sum") or isinstance(node, ast.BinOp)
 
 
-def _constant(node: ast.AST) -> ast.AST:
-    assert isinstance(node, ast.BinOp)
-    node.right = ast.Constant((_number(node.right) or 0) + (1 if isinstance(_number(node.right), int) else 0.05))
-    return node
+def _one_side(code: Code, node: ast.Compare) -> Iterator[Edit]:
+    left, right = node.left, node.comparators[0]
+    if call_name(left) and call_name(left) == call_name(right):
+        for side in (left, right):
+            assert isinstance(side, ast.Call)
+            of = side.func.value if isinstance(side.func, ast.Attribute) and not side.args else None
+            if of is not None or len(side.args) == 1:
+                yield Edit("one side not normalised", side, f"({code.segment(of if of is not None else side.args[0])})")
 
 
-def _other_score(node: ast.AST) -> ast.AST:
-    assert isinstance(node, ast.Dict)
-    for index, key in enumerate(node.keys):
-        if isinstance(key, ast.Constant) and key.value == "score":
-            node.values[index] = ast.BinOp(ast.Constant(1.0), ast.Sub(), node.values[index])
-    return node
+def keyword_lost(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """A keyword argument is not passed."""
+    if not isinstance(node, ast.Call) or call_name(node) in ("dict", "field", "dataclass"):
+        return
+    for keyword in node.keywords:
+        if keyword.arg and keyword.arg != "flags":
+            others = [*map(code.segment, node.args), *(code.segment(item) for item in node.keywords if item != keyword)]
+            yield Edit("keyword argument lost", node, f"{code.segment(node.func)}({', '.join(others)})")
+
+
+def keys_and_defaults(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """A key of another name, another value where it is missing."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and text(node.slice) is not None:
+        yield Edit("other key", node.slice, repr(f"{text(node.slice)}_"))
+    elif call_name(node) == "get" and isinstance(node, ast.Call) and node.args and text(node.args[0]) is not None:
+        yield Edit("other key", node.args[0], repr(f"{text(node.args[0])}_"))
+        if len(node.args) == 2 and isinstance(node.args[1], ast.Constant):
+            other = number(node.args[1])
+            yield Edit("other default", node.args[1], repr(other + 1) if other is not None else "0")
+
+
+def lists(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """Only the first of several labels."""
+    loops = isinstance(node, (ast.For, ast.comprehension))
+    if loops and isinstance(node.iter, (ast.Name, ast.Attribute, ast.Subscript)):  # type: ignore[attr-defined]
+        yield Edit("only the first of a list", node.iter, f"list({code.segment(node.iter)})[:1]")  # type: ignore[attr-defined]
+
+
+def tables(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """A table of constants with an entry less."""
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)) and len(node.elts) > 1:
+        plain = all(isinstance(item, (ast.Constant, ast.Tuple)) for item in node.elts)
+        inner = isinstance(code.parents.get(node), ast.Tuple) or isinstance(getattr(node, "ctx", None), ast.Store)
+        for kept in (node.elts[:-1], node.elts[1:]) if plain and not inner else ():
+            inside = ", ".join(map(code.segment, kept))
+            around: dict[type, tuple[str, str]] = {ast.List: ("[", "]"), ast.Set: ("{", "}")}
+            opening, closing = around.get(type(node), ("(", ",)"))
+            yield Edit("entry lost", node, f"{opening}{inside}{closing}")
+    elif isinstance(node, ast.Dict) and len(node.keys) > 1 and "score" not in map(text, node.keys):
+        plain = all(isinstance(item, ast.Constant) for item in (*node.keys, *node.values))
+        pairs = [*zip(node.keys, node.values, strict=True)][:-1] if plain else []
+        inside = ", ".join(f"{code.segment(key)}: {code.segment(value)}" for key, value in pairs if key)
+        yield Edit("entry lost", node, f"{{{inside}}}" if plain else code.segment(node))
+
+
+def result_shape(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """A dict result that loses its other keys or takes another key's value for the score."""
+    if not isinstance(node, ast.Dict) or not isinstance(code.parents.get(node), ast.Return):
+        return
+    values = {text(key): value for key, value in zip(node.keys, node.values, strict=True) if text(key)}
+    if "score" not in values:
+        return
+    yield Edit("number for dict", node, code.segment(values["score"]))
+    others = [value for key, value in values.items() if key != "score" and text(value) is None]
+    if others and ast.dump(others[0]) != ast.dump(values["score"]):
+        yield Edit("other value for the score", values["score"], code.segment(others[0]))
+
+
+def groups(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """Another group of a match, two groups that change places."""
+    if call_name(node) == "group" and isinstance(node, ast.Call) and len(node.args) == 1:
+        place = number(node.args[0])
+        if isinstance(place, int):
+            yield Edit("other group of the match", node.args[0], str(place - 1 if place else 1))
+    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and len(node.targets[0].elts) == 2:
+        one, two = map(code.segment, node.targets[0].elts)
+        if isinstance(node.value, (ast.Subscript, ast.Call, ast.Name)):
+            yield Edit("values unpacked in another order", node.targets[0], f"{two}, {one}")
+
+
+def term_lost(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """A bonus or a penalty is not added."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub)) and not _counts(node):
+        penalty = re.search("overlong|penalty", code.segment(node))
+        yield Edit("overlong penalty lost" if penalty else "bonus or penalty lost", node, "pass")
+
+
+def _counts(node: ast.AugAssign) -> bool:
+    """True for a counter or a position that moves on by one."""
+    return number(node.value) == 1 and isinstance(node.target, ast.Name)
+
+
+SCORER_OPERATORS = (
+    first_for_last,
+    step_dropped,
+    case_kept,
+    clip_changed,
+    number_type,
+    exceptions,
+    strictness,
+    keyword_lost,
+    keys_and_defaults,
+    lists,
+    tables,
+    result_shape,
+    groups,
+    term_lost,
+    *PATTERN_OPERATORS,
+)
+"""What is done to the scorer; each may seed more than one kind."""

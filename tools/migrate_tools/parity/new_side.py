@@ -57,8 +57,10 @@ def _answer(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     needed = 1 + max((case["row"] for case in cases), default=-1)
     if len(rows) < needed:
         return {"error": f"the converter kept {len(rows)} of {needed} rows"}
-    if job.get("mutants"):
-        return {"mutants": _mutants(job, folder, rows, cases)}
+    if job.get("versions"):
+        from migrate_tools.parity.power_side import run_versions
+
+        return run_versions(job, folder, rows, cases)
     records = supervise.run_items(
         range(len(cases)),
         lambda: _single_runner(job, rows, cases),
@@ -89,7 +91,7 @@ def convert(job: Mapping[str, Any], folder: Path) -> tuple[list[str], str]:
     Rows that an earlier run of the same example converted are taken as they are.
     """
     target = folder / "converted"
-    if job.get("mutants") and all((target / name).exists() for name in job["rows"]):
+    if job.get("versions") and all((target / name).exists() for name in job["rows"]):
         return list(job["rows"]), ""
     target.mkdir(exist_ok=True)
     command = [sys.executable, job["converter"], "--input-dir", str(folder / "rows"), "--output-dir", str(target)]
@@ -281,56 +283,6 @@ def _covered(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]
         return {"kind": "value", "lines": sorted(seen)}
 
     return run
-
-
-def _mutants(
-    job: Mapping[str, Any], folder: Path, rows: list[Any], cases: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """For each seeded fault (a changed copy of the example): the first case that answers otherwise, if any.
-
-    Each fault runs in a worker of its own, so that no module state of one leaks into the next.
-    """
-    base: list[dict[str, Any]] = job["baseline"]
-    deadline = time.monotonic() + job["total_seconds"]
-    results: list[dict[str, Any]] = []
-    for position in range(job["mutants"]):
-        left = deadline - time.monotonic()
-        if left <= 0:
-            results.append({"kind": "skipped"})
-            continue
-        path = str(folder / "mutants" / str(position))
-
-        def make(path: str = path) -> supervise.Runner:
-            caller = Caller(job, extra_path=path)
-
-            def run(_: int) -> dict[str, Any]:
-                for index, case in enumerate(cases):
-                    if base[index] is None:
-                        continue
-                    random.seed(index)
-                    sample = caller.sample(rows[case["row"]], case)
-                    try:
-                        record = caller.record(sample, caller.call(sample))
-                    except Exception as error:
-                        return {"kind": "caught", "case": index, "by": supervise.describe(error)}
-                    if differs(record, base[index]):
-                        return {"kind": "caught", "case": index, "by": "another value"}
-                return {"kind": "survived"}
-
-            return run
-
-        results.append(supervise.run_items([0], make, item_seconds=min(left, 4.0), total_seconds=left)[0])
-    return results
-
-
-def differs(record: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
-    """True when a record is not what the unchanged module gave."""
-    if record["kind"] != base["kind"] or ("reward_error" in record) != ("reward_error" in base):
-        return True
-    if not same(record.get("score"), base.get("score")):
-        return True
-    keys, others = record.get("keys", {}), base.get("keys", {})
-    return keys.keys() != others.keys() or any(not same(value, others[key]) for key, value in keys.items())
 
 
 if __name__ == "__main__":

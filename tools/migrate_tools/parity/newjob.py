@@ -16,6 +16,8 @@ from migrate_tools.parity.sandbox_data import fresh_folder
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
 
 STAGE = "/stage"
+VERSIONS = "versions.jsonl"
+"""Changed versions of the reward, in the folder of a run that measures power."""
 STANDIN = "/tools/migrate_tools/rehearsal/standin"
 """Folder inside the sandbox that gives `relax.utils.types`."""
 DEFAULTS = {"reward_key": "score", "input_key": "prompt", "label_key": "label", "metadata_key": "extra_info"}
@@ -100,11 +102,9 @@ def run_new(
 
     Args:
         cases: lines of JSON; only inputs, the oracle's answers are never mounted.
-        place: folder for this run; an existing `mutants` folder in it is kept.
+        place: folder for this run; one with changed versions of the reward in it is kept as it is.
     """
-    mutants = place / "mutants"
-    kept = mutants.is_dir()
-    if not kept:
+    if not (place / VERSIONS).is_file():
         fresh_folder(place)
     rows = place / "rows"
     shutil.rmtree(rows, ignore_errors=True)

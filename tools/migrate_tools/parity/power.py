@@ -1,112 +1,154 @@
-"""How many seeded porting faults the frozen cases catch in the new reward."""
+"""How much the frozen cases see: seeded porting faults they catch, and mutants.
+
+Which faults are seeded depends on the module alone. A fault is `equivalent` by a rule of `equivalent.py`, `unreached`
+when no case runs its lines (the coverage figures tell that part), else it counts: caught, or a survivor. The wall limit
+is far above what a run needs; what it cuts off is `not_run` and decides nothing in favour of the port.
+"""
 
 from __future__ import annotations
 
-import ast
 import json
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.parity.faults import Fault, seed_faults
+from migrate_tools.model import CheckStatus
+from migrate_tools.parity.faults import seed_faults
 from migrate_tools.parity.frozen import FrozenCases
-from migrate_tools.parity.newjob import Context, run_new
+from migrate_tools.parity.mutants import seed_mutants
+from migrate_tools.parity.mutation import Fault
+from migrate_tools.parity.newjob import VERSIONS, Context, run_new
 from migrate_tools.parity.sandbox_data import fresh_folder
 from migrate_tools.parity.verdicts import judge
 
-PLUMBING = frozenset(
-    {"reward_func", "_report", "_Worker", "_serve", "_stop_workers", "_run", "_in_worker", "_scorer_loop", "_awaited"}
-)
-"""Functions of the generated module that only pass things on."""
+ENOUGH = 0.95
+"""Share of the seeded porting faults that must be caught."""
+FEW = 8
+"""With fewer faults than this a share says little: then one survivor is allowed, two are not."""
+LIST_KINDS = frozenset({"group order", "only the first of a list"})
+"""Faults that may show only when a list of samples is rewarded."""
+SHOWN = 40
 
 
 def measure(
     context: Context,
     frozen: FrozenCases,
-    job: dict[str, Any],
-    cases: Sequence[dict[str, Any]],
-    news: Sequence[dict[str, Any]],
+    job: Mapping[str, Any],
+    cases: Sequence[Mapping[str, Any]],
+    olds: Sequence[Mapping[str, Any]],
+    news: Sequence[Mapping[str, Any]],
     seconds: float,
-    lines: Collection[int],
     converted: Path | None = None,
-) -> dict[str, Any]:
-    """Runs every fault on the cases that agreed, within `seconds`: caught, seeded, survivors with their line.
+) -> dict[str, dict[str, Any]]:
+    """{"power": ..., "mutants": ...}: both run on the cases that agreed.
 
     Args:
-        lines: lines of the module that the cases were seen to reach in its own process.
+        seconds: wall limit for all of them.
         converted: the rows as the example's converter wrote them; made again when None.
     """
-    empty: dict[str, Any] = {"seeded": 0, "caught": 0, "not_run": 0, "survivors": []}
     relative = f"{job['module'].replace('.', '/')}.py"
     source = context.stage / relative
     if not source.is_file():
-        return {**empty, "why": f"{relative} is not a file of the example"}
+        return _unknown(f"{relative} is not a file of the example")
     text = source.read_text(encoding="utf-8")
-    faults = seed_faults(text, lines=_reached(text, lines, frozen.meta["coverage"]["functions"]), skip=PLUMBING)
-    if seconds <= 0:
-        return {**empty, "why": "no time given"}
-    if not faults:
-        return {**empty, "why": "nothing in the module to change"}
+    faults, mutants = seed_faults(text, text_labels=_text_labels(frozen)), seed_mutants(text)
+    versions = [fault for fault in (*faults, *mutants) if not fault.equivalent]
     place = context.work / "parity" / frozen.meta["launch"] / "power"
     fresh_folder(place)
     if converted is not None and converted.is_dir():
         shutil.copytree(converted, place / "converted")
-    for position, fault in enumerate(faults):
-        _write_mutant(context, place, position, relative, fault)
-    olds = frozen.outcomes()
-    usable = [judge(old, new).kind in ("same", "declared") for old, new in zip(olds, news, strict=True)]
-    baseline = [new if good and new["kind"] == "value" else None for new, good in zip(news, usable, strict=True)]
-    power_job = {**job, "mutants": len(faults), "baseline": baseline, "total_seconds": seconds}
+    lines = [json.dumps(_version(item)) for item in versions]
+    (place / VERSIONS).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    baseline = _baseline(olds, news)
+    first = sum(not item.equivalent for item in faults)
+    power_job = {**job, "versions": len(versions), "first": first, "baseline": baseline, "total_seconds": seconds}
     inputs = [json.dumps({key: case[key] for key in ("row", "new", "length")}) for case in cases]
     answer = run_new(context, frozen, power_job, inputs, place)
     if "error" in answer:
-        return {**empty, "why": answer["error"]}
-    return _counted(faults, answer["mutants"])
+        return _unknown(answer["error"])
+    records = iter(answer["versions"])
+    results = [{"kind": "equivalent"} if item.equivalent else next(records) for item in (*faults, *mutants)]
+    power = _counted(faults, results[: len(faults)])
+    found = _counted(mutants, results[len(faults) :])
+    found["total"], found["killed"] = found.pop("seeded"), found.pop("caught")
+    return {"power": power, "mutants": found}
 
 
-def _reached(text: str, lines: Collection[int], functions: Collection[str]) -> set[int]:
-    """Lines worth changing: those seen to run, and functions the original ran that another process hides."""
-    reached = set(lines)
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in functions:
-            body = set(range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1))
-            if not body & set(lines):
-                reached |= body
-    return reached
+def _version(fault: Fault) -> dict[str, Any]:
+    return {"source": fault.source, "lines": fault.lines, "lists": fault.operator in LIST_KINDS}
 
 
-def _write_mutant(context: Context, place: Any, position: int, relative: str, fault: Fault) -> None:
-    folder = place / "mutants" / str(position)
-    package = (context.stage / relative).parent
-    target = (folder / relative).parent
-    shutil.copytree(package, target, ignore=shutil.ignore_patterns("__pycache__", "*.sh", "*.md"))
-    for parent in [target, *target.parents]:
-        if parent == folder:
-            break
-        (parent / "__init__.py").touch()
-    (folder / relative).write_text(fault.source, encoding="utf-8")
+def _text_labels(frozen: FrozenCases) -> bool:
+    """True when every ground truth of the frozen rows is a text."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for name in frozen.row_files:
+        schema = pq.read_schema(frozen.folder / name)
+        field = schema.field("reward_model").type if "reward_model" in schema.names else None
+        place = field.get_field_index("ground_truth") if isinstance(field, pa.StructType) else -1
+        if field is None or place < 0 or not pa.types.is_string(field.field(place).type):
+            return False
+    return True
 
 
-def _counted(faults: Sequence[Fault], results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    caught = not_run = 0
-    survivors: list[dict[str, Any]] = []
-    operators: dict[str, list[int]] = {}
-    for fault, result in zip(faults, results, strict=True):
-        if result["kind"] == "skipped":
-            not_run += 1
+def _baseline(olds: Sequence[Mapping[str, Any]], news: Sequence[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
+    """The new side's own records of the cases that agreed, with what the comparison asks of each beside the values."""
+    records: list[dict[str, Any] | None] = []
+    for old, new in zip(olds, news, strict=True):
+        if new["kind"] != "value" or judge(old, new).kind not in ("same", "declared"):
+            records.append(None)
             continue
-        found = result["kind"] != "survived"
-        caught += found
-        tally = operators.setdefault(fault.operator, [0, 0])
-        tally[0] += found
-        tally[1] += 1
-        if not found:
-            survivors.append({"operator": fault.operator, "line": fault.line})
+        zeroed = any(note.startswith("error became 0.0") for note in old.get("notes", ()))
+        records.append({**new, "old_kind": old["kind"], "old_keys": sorted(old.get("keys", ())), "zeroed": zeroed})
+    return records
+
+
+def verdict(power: Mapping[str, Any]) -> tuple[CheckStatus, str]:
+    """Whether the cases are strong enough, and why not (empty when they are).
+
+    Below 95 % they are too weak; with fewer than eight faults, when two survive. Faults that were not run count as
+    caught for "too weak" and as survivors for "strong enough"; in between nothing is known.
+    """
+    if power.get("why"):
+        return "not_checkable", f"how much they see could not be measured: {power['why']}"
+    seeded, caught, not_run = power["seeded"], power["caught"], power["not_run"]
+    if not _strong(caught + not_run, seeded):
+        lost = ", ".join(f"{item['operator']} (line {item['line']})" for item in power["survivors"][:3])
+        share = f"{caught} of {seeded} seeded porting faults caught, {ENOUGH:.0%} wanted"
+        return "failed", f"too weak: {share}; not seen: {lost}"
+    if not _strong(caught, seeded):
+        return "not_checkable", f"{not_run} of {seeded} seeded porting faults were not run in time, {caught} caught"
+    return "passed", ""
+
+
+def _strong(caught: int, seeded: int) -> bool:
+    return seeded - caught <= 1 if seeded < FEW else caught >= ENOUGH * seeded
+
+
+def _unknown(why: str) -> dict[str, dict[str, Any]]:
+    power = {"seeded": 0, "caught": 0, "equivalent": 0, "unreached": 0, "not_run": 0, "survivors": [], "why": why}
+    return {"power": power, "mutants": {"total": 0, "killed": 0, "equivalent": 0, "survivors": [], "why": why}}
+
+
+def _counted(faults: Sequence[Fault], results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    kinds = [str(result["kind"]) for result in results]
+    operators: dict[str, list[int]] = {}
+    for fault, kind in zip(faults, kinds, strict=True):
+        if kind not in ("equivalent", "unreached", "skipped"):
+            tally = operators.setdefault(fault.operator, [0, 0])
+            tally[0] += kind != "survived"
+            tally[1] += 1
+    by_rule = [{**fault.shown(), "rule": fault.equivalent} for fault in faults if fault.equivalent]
+    survivors = [fault.shown() for fault, kind in zip(faults, kinds, strict=True) if kind == "survived"]
     return {
-        "seeded": len(faults) - not_run,
-        "caught": caught,
-        "not_run": not_run,
-        "survivors": survivors,
+        "seeded": len(kinds) - kinds.count("equivalent") - kinds.count("unreached"),
+        "caught": len(kinds) - sum(kinds.count(kind) for kind in ("equivalent", "unreached", "skipped", "survived")),
+        "equivalent": kinds.count("equivalent"),
+        "equivalent_by": by_rule[:SHOWN],
+        "unreached": kinds.count("unreached"),
+        "not_run": kinds.count("skipped"),
+        "survivors": survivors[:SHOWN],
         "operators": {name: f"{good}/{total}" for name, (good, total) in sorted(operators.items())},
     }

@@ -1,0 +1,327 @@
+"""Every operator of the fault catalogue and every mutant, the rules for equivalent ones, and what a share means."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pytest
+from migrate_tools.parity import faults, mutants, power, power_side
+
+WRAPPER = """
+SPECIAL_TOKENS = ("<|end|>", "<|pad|>")
+EXTRA_KEYS = {"acc": 0.0, "pred": ""}
+REWARD_KWARGS = {"bonus": 0.5, "strict": True}
+MANAGER_ADDS = {"num_turns": 2}
+OVERLONG_FACTOR = 1.0
+OVERLONG_BUFFER = 100
+
+# --- scorer
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None, bonus=0.5, strict=False):
+    if data_source == "a":
+        return 0.5 if solution_str == ground_truth else extra_info["floor"]
+    return bonus
+
+# --- reward manager
+
+async def reward_func(args, sample, **kwargs):
+    if isinstance(sample, list):
+        return list(await gather(sample))
+    return await _reward(args, sample)
+
+def _request(sample):
+    values = {
+        "data_source": sample.metadata["data_source"],
+        "ground_truth": sample.label,
+        "extra_info": dict(sample.metadata),
+    }
+    return values
+
+def _attempt(request):
+    try:
+        return _number(compute_score(**request)), ""
+    except Exception as error:
+        return {}, str(error)
+
+def _number(value):
+    return float(value)
+
+def _finished(sample, reward):
+    penalty = min(sample.response_length, 0)
+    reward["score"] += penalty
+    return reward
+"""
+SCORER = {
+    "first for last match": [
+        ("def f(x):\n    return x[-1]", "x[0]"),
+        ("def f(x):\n    return x.rfind('a')", "x.find('a')"),
+        ("def f(x):\n    return x.rpartition('a')", "x.partition('a')"),
+    ],
+    "normalisation step dropped": [
+        ("def f(x):\n    return x.strip('.')", "return x\n"),
+        ("def f(x):\n    return re.sub(r'a', '', x)", "return x\n"),
+        ("def normal(x):\n    return x + 'b'\ndef f(x):\n    return normal(x)", "return (x)"),
+    ],
+    "case folding dropped": [("def f(x):\n    return x.lower()", "return x\n")],
+    "clip length": [
+        ("def f(x):\n    return x[-300:]", "x[-375:]"),
+        ("def f(x):\n    return x[:300]", "return x\n"),
+    ],
+    "off by one in a slice": [
+        ("def f(x, i):\n    return x[i:]", "x[i + 1:]"),
+        ("def f(x):\n    return x[1:]", "x[2:]"),
+    ],
+    "int for float": [("def f(x):\n    return float(x)", "int(float(x))")],
+    "float for int": [("def f(x):\n    return int(x)", "float(x)")],
+    "rounding": [
+        ("def f(x):\n    return round(x, 3)", "round(x, 1)"),
+        ("def f(x, y):\n    return x / (y + 1)", "(x // (y + 1))"),
+    ],
+    "exception let through": [
+        ("def f(x):\n    try:\n        return g(x)\n    except ValueError:\n        return 0", "except ():")
+    ],
+    "exception swallowed otherwise": [
+        ("def f(x):\n    try:\n        return g(x)\n    except ValueError:\n        return False", "return True")
+    ],
+    "strictness": [
+        ("def f(x):\n    return re.fullmatch('a', x)", "re.match('a', x)"),
+        ("def f(x, y):\n    return x == y", "(str(y) in str(x))"),
+    ],
+    "condition lost": [("def f(x, y):\n    return x and y", "return (x)")],
+    "one side not normalised": [("def f(x, y):\n    return g(x) == g(y)", "(x) == g(y)")],
+    "keyword argument lost": [("def f(x):\n    return g(x, limit=3)", "g(x)")],
+    "other key": [("def f(x):\n    return x['a']", "x['a_']"), ("def f(x):\n    return x.get('a')", "x.get('a_')")],
+    "other default": [("def f(x):\n    return x.get('a', 1)", "x.get('a', 2)")],
+    "only the first of a list": [
+        ("def f(x):\n    return any(g(y) for y in x)", "in list(x)[:1]"),
+        ("def f(x):\n    for y in x:\n        g(y)", "for y in list(x)[:1]"),
+    ],
+    "entry lost": [
+        ("UNITS = ('cm', 'm')\ndef f(x):\n    return x in UNITS", "UNITS = ('cm',)"),
+        ("NAMES = {'a': 'b', 'c': 'd'}\ndef f(x):\n    return NAMES[x]", "NAMES = {'a': 'b'}"),
+    ],
+    "number for dict": [("def f(x):\n    return {'score': x, 'acc': 1}", "return x\n")],
+    "other value for the score": [("def f(x, y):\n    return {'score': x, 'acc': y}", "{'score': y, 'acc': y}")],
+    "other group of the match": [("def f(x):\n    return x.group(1)", "x.group(0)")],
+    "values unpacked in another order": [("def f(x):\n    a, b = g(x)\n    return a", "b, a = g(x)")],
+    "bonus or penalty lost": [("def f(x):\n    x += g(x)\n    return x", "    pass\n")],
+    "overlong penalty lost": [("def f(x, penalty):\n    x -= penalty\n    return x", "    pass\n")],
+    "pattern flag lost": [("P = re.compile('a.b', re.DOTALL)\ndef f(x):\n    return P", "re.compile('a.b', 0)")],
+    "greedy for lazy": [("def f(x):\n    return re.search(r'<a>(.*?)</a>', x)", "(.*)</a>")],
+    "lazy for greedy": [("def f(x):\n    return re.search(r'<a>(.*)</a>', x)", "(.*?)</a>")],
+    "anchor lost": [("def f(x):\n    return re.search(r'\\ba$', x)", 'r"a$"')],
+    "optional part lost": [("def f(x):\n    return re.search(r'A:\\s*(-?\\d+)', x)", 'r"A:(-?\\d+)"')],
+}
+WIRING = {
+    "special tokens kept": "SPECIAL_TOKENS = ()",
+    "setting of the launch lost": 'REWARD_KWARGS = {"bonus": 0.5}',
+    "manager's keys lost": "MANAGER_ADDS = {}",
+    "overlong penalty lost": "OVERLONG_FACTOR = 0.0",
+    "overlong penalty changed": "OVERLONG_BUFFER = 125",
+    "data_source branch lost": "    if False:\n",
+    "group order": "(list(await gather(sample)))[::-1]",
+    "extra_info lost": '"extra_info": {}',
+    "data_source lost": '"data_source": DATA_SOURCE_DEFAULT',
+    "label as text": '"ground_truth": str(sample.label)',
+    "exception let through": "except () as error",
+    "int for float": "return float(int(value))",
+}
+
+
+def seeded(source: str, operator: str, **facts: Any) -> list[Any]:
+    return [item for item in faults.seed_faults(source + "\n", each=9, most=999, **facts) if item.operator == operator]
+
+
+@pytest.mark.parametrize(
+    ("operator", "source", "expected"),
+    [(operator, source, expected) for operator, pairs in SCORER.items() for source, expected in pairs],
+)
+def test_faults_of_the_scorer(operator: str, source: str, expected: str) -> None:
+    found = seeded(source, operator)
+    assert any(expected in item.source for item in found), [item.source for item in found]
+    assert not any(item.equivalent for item in found)
+
+
+@pytest.mark.parametrize(("operator", "expected"), WIRING.items())
+def test_faults_of_the_wiring(operator: str, expected: str) -> None:
+    assert any(expected in item.source for item in seeded(WRAPPER, operator))
+
+
+def test_the_catalogue_is_large_enough() -> None:
+    assert len(SCORER.keys() | WIRING.keys()) >= 35
+
+
+def test_our_own_wrapper_is_changed_only_where_it_is_meant_to_be() -> None:
+    head, mark, below = WRAPPER.partition("# --- reward manager")
+    changed = {item.operator for item in faults.seed_faults(WRAPPER, most=999) if item.source.startswith(head)}
+    assert changed == {
+        "group order", "extra_info lost", "data_source lost", "label as text", "exception let through", "int for float",
+        "overlong penalty lost",
+    }  # fmt: skip
+
+
+def test_faults_depend_on_the_module_alone_and_keep_to_their_number() -> None:
+    first, second = faults.seed_faults(WRAPPER), faults.seed_faults(WRAPPER)
+    assert [item.source for item in first] == [item.source for item in second]
+    assert len({item.source for item in first}) == len(first)
+    assert len(faults.seed_faults(WRAPPER, most=5)) == 5
+
+
+def test_messages_docstrings_and_annotations_are_left_alone() -> None:
+    source = '''
+    def f(x: "str" = "a") -> "str":
+        """Text [-1]."""
+        print(x[-1], x.strip())
+        raise ValueError(f"{x[0]}")
+    '''
+    assert faults.seed_faults(textwrap.dedent(source)) == []
+
+
+@pytest.mark.parametrize(
+    ("operator", "source", "why"),
+    [
+        ("normalisation step dropped", "def f(x):\n    return float(x.strip())", "float() passes over blanks"),
+        ("normalisation step dropped", "def f(x):\n    return x.strip().split()", "split() follows"),
+        ("int for float", "def f(x, y):\n    return float(x == y)", "truth value"),
+        ("float for int", "def f(x, y):\n    z = x in y\n    return {'score': int(z)}", "truth value"),
+        ("keyword argument lost", "def g(x, n=3):\n    return x\ndef f(x):\n    return g(x, n=3)", "by default"),
+        ("keyword argument lost", "import json\ndef f(x):\n    return json.loads(x, cls=None)", "by default"),
+        ("first for last match", "def f(x):\n    if len(x) == 1:\n        return x[0]\n    return ''", "one item"),
+        ("pattern flag lost", "P = re.compile('ab', re.DOTALL)", "no dot"),
+        ("pattern flag lost", "P = re.compile('a.b', re.MULTILINE)", "no anchor"),
+        (
+            "normalisation step dropped",
+            "def f(x):\n    return x.replace(' ', '').replace(',', '').replace(' ', '')",
+            "removed again",
+        ),
+        ("condition lost", "def _request(x):\n    return x\ndef f(extra_info):\n    return extra_info or {}", "dict"),
+        (
+            "number for dict",
+            "EXTRA_KEYS = {'acc': 0.0, 'p': ''}\ndef f(x):\n    return {'score': 0.0, 'acc': 0.0, 'p': ''}",
+            "fills in",
+        ),
+    ],
+)
+def test_what_no_input_can_tell_is_called_equivalent(operator: str, source: str, why: str) -> None:
+    found = seeded(source, operator)
+    assert any(why in item.equivalent for item in found), [(item.after, item.equivalent) for item in found]
+
+
+@pytest.mark.parametrize(
+    ("operator", "source"),
+    [
+        ("normalisation step dropped", "def f(x):\n    return g(x.strip())"),
+        ("normalisation step dropped", "def f(x):\n    return x.strip('.').split()"),
+        ("int for float", "def f(x, y):\n    return float(x)"),
+        ("keyword argument lost", "def g(x, n=3):\n    return x\ndef f(x):\n    return g(x, n=4)"),
+        ("first for last match", "def f(x):\n    if len(x) == 2:\n        return x[0]\n    return ''"),
+        ("pattern flag lost", "P = re.compile('a.b', re.DOTALL)"),
+        ("pattern flag lost", "P = re.compile('a', re.IGNORECASE)"),
+        ("greedy for lazy", "def f(x):\n    return re.search(r'<a>(.*?)</a>', x)"),
+        ("number for dict", "EXTRA_KEYS = {'acc': 0.0}\ndef f(x):\n    return {'score': 0.0, 'acc': 1.0}"),
+    ],
+)
+def test_what_some_input_can_tell_is_not(operator: str, source: str) -> None:
+    assert [item.equivalent for item in seeded(source, operator)] == [""] * len(seeded(source, operator)) != []
+
+
+def test_lazy_before_a_character_that_its_class_excludes_is_no_fault() -> None:
+    assert seeded("def f(x):\n    return re.search(r'<([^>]*?)>', x)", "greedy for lazy") == []
+
+
+def test_wiring_that_does_not_matter_is_called_equivalent() -> None:
+    [setting] = [item for item in seeded(WRAPPER, "setting of the launch lost") if "bonus" not in item.after]
+    assert setting.equivalent == "bonus is 0.5 by default"
+    assert seeded(WRAPPER, "manager's keys lost")[0].equivalent == "the scorer reads none of these keys"
+    reads = WRAPPER.replace('extra_info["floor"]', 'extra_info["num_turns"]')
+    assert seeded(reads, "manager's keys lost")[0].equivalent == ""
+    assert seeded(WRAPPER, "extra_info lost")[0].equivalent == ""
+    assert seeded(WRAPPER, "label as text")[0].equivalent == ""
+    assert seeded(WRAPPER, "label as text", text_labels=True)[0].equivalent == "every label is a text"
+    assert seeded(WRAPPER, "int for float")[0].equivalent == ""
+    whole = WRAPPER.replace(
+        "return 0.5 if solution_str == ground_truth else extra_info", "return 1.0 if x else -1 or 0"
+    )
+    whole = whole.replace('return 1.0 if x else -1 or 0["floor"]', "return 1.0 if x else -1").replace(
+        "return bonus", "return 0"
+    )
+    assert seeded(whole, "int for float")[0].equivalent == "every reward is a whole number"
+
+
+@pytest.mark.parametrize(
+    ("operator", "source", "expected"),
+    [
+        ("comparison", "def f(x):\n    return x < 3", "(x <= 3)"),
+        ("boolean", "def f(x, y):\n    return x and y", "((x) or (y))"),
+        ("boolean", "def f(x):\n    return not x", "bool(x)"),
+        ("constant", "def f(x):\n    return x * 3", "x * 4"),
+        ("arithmetic", "def f(x, y):\n    return x * (y + 1)", "(x / (y + 1))"),
+        ("return", "def f(x):\n    return g(x)", "return None"),
+        ("slice", "def f(x):\n    return x[2:9]", "x[:9]"),
+        ("condition", "def f(x):\n    if x:\n        return 1\n    return 2", "if False:"),
+        ("statement", "def f(x):\n    x['a'] = 1\n    return x", "    pass\n"),
+    ],
+)
+def test_mutants(operator: str, source: str, expected: str) -> None:
+    found = [item for item in mutants.seed_mutants(source + "\n", each=9, most=99) if item.operator == operator]
+    assert any(expected in item.source for item in found), [item.source for item in found]
+
+
+def test_lines_that_must_run() -> None:
+    source = "A = ('x', 'y')\ndef f(x):\n    if x:\n        return x[-1]\n    return x in A\n"
+    found = {(item.operator, item.lines) for item in faults.seed_faults(source)}
+    assert found == {("first for last match", (4,)), ("entry lost", (5,))}
+
+
+@pytest.mark.parametrize(
+    ("seeded", "caught", "not_run", "status"),
+    [
+        (20, 19, 0, "passed"),
+        (20, 18, 0, "failed"),
+        (12, 11, 0, "failed"),
+        (7, 6, 0, "passed"),
+        (7, 5, 0, "failed"),
+        (0, 0, 0, "passed"),
+        (20, 12, 8, "not_checkable"),
+        (20, 12, 6, "failed"),
+        (20, 19, 1, "passed"),
+    ],
+)
+def test_when_the_cases_are_too_weak(seeded: int, caught: int, not_run: int, status: str) -> None:
+    survivors = [{"operator": "clip length", "line": 7}]
+    found = {"seeded": seeded, "caught": caught, "not_run": not_run, "survivors": survivors}
+    assert power.verdict(found)[0] == status
+
+
+def test_power_that_was_not_measured_is_not_checkable() -> None:
+    assert power.verdict({"why": "no time given"})[0] == "not_checkable"
+
+
+BASE = {"kind": "value", "score": 1.0, "keys": {"score": 1.0, "acc": 1.0, "n": 2}, "zeroed": False}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, False),
+        ({"score": 0.5}, True),
+        ({"kind": "exception"}, True),
+        ({"reward_error": "ValueError: x"}, True),
+        ({"keys": {"acc": 1.0, "n": 2.0}}, True),
+        ({"keys": {"acc": 1, "n": 2}}, False),
+        ({"keys": {"acc": 1.0}}, True),
+        ({"keys": {"n": 2}}, False),
+        ({"keys": {"acc": 1.0, "n": 2, "more": 1}}, False),
+    ],
+)
+def test_what_the_comparison_would_refuse(change: dict[str, Any], expected: bool) -> None:
+    base = {**BASE, "old_kind": "value", "old_keys": ["acc", "n", "score"]}
+    assert power_side.differs({**BASE, **change}, base) is expected
+
+
+def test_where_the_old_reward_raises_only_floor_and_class_count() -> None:
+    base = {**BASE, "old_kind": "exception", "old_keys": [], "reward_error": "KeyError: 'a'", "at_floor": True}
+    assert power_side.differs({**BASE, "reward_error": "KeyError: 'b'", "at_floor": True}, base) is False
+    assert power_side.differs({**BASE, "reward_error": "TypeError: b", "at_floor": True}, base) is True
+    assert power_side.differs(BASE, base) is True

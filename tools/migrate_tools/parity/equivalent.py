@@ -1,0 +1,211 @@
+"""When no input can tell a changed module from the unchanged one: few rules, each of them certain.
+
+A rule that is not sure says nothing; the change then counts as one that the cases should have seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, call_name, number, text
+from migrate_tools.parity.outcomes import is_truth
+
+BLANKS = frozenset({"strip", "lstrip", "rstrip"})
+LIBRARY: dict[str, Any] = {"loads": json.loads, "sub": re.sub, "split": re.split, "open": open, "sorted": sorted}
+
+
+def rule(code: Code, edit: Edit) -> str:
+    """Why no input can tell the change; empty when no rule says so."""
+    return next((why for check in RULES if (why := check(code, edit))), "")
+
+
+def blanks_are_skipped(code: Code, edit: Edit) -> str:
+    """float(), int() and split() without arguments pass over blanks at the ends themselves."""
+    node = edit.node
+    if call_name(node) not in BLANKS or not isinstance(node, ast.Call) or node.args:
+        return ""
+    if edit.text != code.segment(node.func.value):  # type: ignore[attr-defined]
+        return ""
+    parent = code.parents.get(node)
+    if isinstance(parent, ast.Call) and parent.args == [node] and call_name(parent) in ("float", "int"):
+        return f"{call_name(parent)}() passes over blanks"
+    following = code.parents.get(parent) if isinstance(parent, ast.Attribute) else None
+    if isinstance(following, ast.Call) and not following.args and not following.keywords:
+        step = call_name(following)
+        if step == "split" or (step in BLANKS and call_name(node) in (step, "lstrip", "rstrip") and step == "strip"):
+            return f"{step}() follows"
+    return ""
+
+
+def same_number(code: Code, edit: Edit) -> str:
+    """int() and float() of something that is 0 or 1, or of a whole number: 1, 1.0 and True are one reward."""
+    node = edit.node
+    if edit.operator not in ("int for float", "float for int") or not isinstance(node, ast.Call):
+        return ""
+    value = node.args[0]
+    if is_truth(code, value) or (edit.operator == "int for float" and isinstance(number(value), int)):
+        return "a truth value is the same number either way" if _is_result(code, node) else ""
+    if edit.operator == "float for int" and _is_result(code, node) and call_name(value) in ("len", "sum", "count"):
+        return "a whole number is the same reward as a float"
+    return ""
+
+
+def _is_result(code: Code, node: ast.AST) -> bool:
+    """True where a value is returned as it is, or stands in a dict or a choice that is."""
+    for parent in code.above(node):
+        if isinstance(parent, ast.Return):
+            return True
+        if not isinstance(parent, (ast.Dict, ast.IfExp)) or parent is getattr(parent, "test", None):
+            return False
+        node = parent
+    return False
+
+
+def keyword_is_default(code: Code, edit: Edit) -> str:
+    """The argument that is not passed any more has this very value by default."""
+    if edit.operator != "keyword argument lost" or not isinstance(edit.node, ast.Call):
+        return ""
+    kept = {item.arg for item in _parsed_call(edit.text).keywords}
+    lost = next((item for item in edit.node.keywords if item.arg not in kept), None)
+    if lost is None or lost.arg is None:
+        return ""
+    name = call_name(edit.node)
+    for default in _module_default(code, name, lost.arg):
+        if ast.dump(default) == ast.dump(lost.value):
+            return f"{lost.arg} is {code.segment(lost.value)} by default"
+    known = LIBRARY.get(name)
+    if known is not None and name not in code.functions and isinstance(lost.value, ast.Constant):
+        parameter = inspect.signature(known).parameters.get(lost.arg)
+        if parameter is not None and parameter.default == lost.value.value:
+            return f"{lost.arg} is {lost.value.value!r} by default"
+    return ""
+
+
+def _parsed_call(source: str) -> ast.Call:
+    node = ast.parse(source, mode="eval").body
+    assert isinstance(node, ast.Call)
+    return node
+
+
+def _module_default(code: Code, function: str, parameter: str) -> Iterator[ast.expr]:
+    found = code.functions.get(function)
+    if found is None:
+        return
+    arguments = found.args
+    names = [item.arg for item in (*arguments.posonlyargs, *arguments.args)]
+    if parameter in names and (place := names.index(parameter) - len(names) + len(arguments.defaults)) >= 0:
+        yield arguments.defaults[place]
+    for item, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if item.arg == parameter and default is not None:
+            yield default
+
+
+def value_unused(code: Code, edit: Edit) -> str:
+    """A name that the function never reads is given another value."""
+    statement = code.statement(edit.node)
+    function = code.function(statement)
+    if function is None or not isinstance(statement, ast.Assign) or edit.node not in set(ast.walk(statement.value)):
+        return ""
+    if not all(isinstance(target, ast.Name) for target in statement.targets) or not _cannot_fail(statement.value):
+        return ""
+    names = {target.id for target in statement.targets if isinstance(target, ast.Name)}
+    reads = (node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    shared = any(isinstance(node, (ast.Global, ast.Nonlocal)) for node in ast.walk(function))
+    return "" if shared or names & set(reads) else f"{', '.join(sorted(names))} is never read"
+
+
+def _cannot_fail(value: ast.expr) -> bool:
+    return all(isinstance(node, (ast.Constant, ast.Name, ast.Load, ast.JoinedStr)) for node in ast.walk(value))
+
+
+def only_one_item(code: Code, edit: Edit) -> str:
+    """First and last are one where the length was just found to be one."""
+    if edit.operator != "first for last match" or edit.text not in ("0", "-1"):
+        return ""
+    subscript = code.parents.get(edit.node)
+    if not isinstance(subscript, ast.Subscript):
+        return ""
+    wanted = f"len({code.segment(subscript.value)}) == 1"
+    for item in code.above(subscript):
+        if isinstance(item, ast.If) and code.segment(item.test) == wanted and _in_body(item, subscript):
+            return "there is one item only"
+        if isinstance(item, FUNCTIONS):
+            break
+    return ""
+
+
+def _in_body(branch: ast.If, node: ast.AST) -> bool:
+    return any(node in set(ast.walk(item)) for item in branch.body)
+
+
+def part_of_a_removed_whole(code: Code, edit: Edit) -> str:
+    """A character that is removed twice in one chain of replacements."""
+    node = edit.node
+    if (
+        call_name(node) != "replace"
+        or not isinstance(node, ast.Call)
+        or len(node.args) != 2
+        or text(node.args[1]) != ""
+    ):
+        return ""
+    if edit.text != code.segment(node.func.value):  # type: ignore[attr-defined]
+        return ""
+    item = code.parents.get(node)
+    while isinstance(item, ast.Attribute):
+        outer = code.parents.get(item)
+        if call_name(outer or item) != "replace" or not isinstance(outer, ast.Call) or len(outer.args) != 2:
+            return ""
+        single = len(text(outer.args[0]) or "") == 1 and text(outer.args[1]) == ""
+        if single and text(outer.args[0]) == text(node.args[0]):
+            return "the same character is removed again"
+        if not single:
+            return ""
+        item = code.parents.get(outer)
+    return ""
+
+
+def filled_in_again(code: Code, edit: Edit) -> str:
+    """A number in the place of a dict whose other keys the wrapper fills in with the same values."""
+    assigned = (node for node in code.tree.body if isinstance(node, ast.Assign))
+    fill = next((node.value for node in assigned if _assigns(node, "EXTRA_KEYS")), None)
+    if edit.operator != "number for dict" or fill is None:
+        return ""
+    try:
+        given, filled = ast.literal_eval(code.segment(edit.node)), ast.literal_eval(fill)
+    except (ValueError, SyntaxError):
+        return ""
+    score = given.pop("score")
+    without = {**filled, "acc": score}
+    return "the wrapper fills in the same values" if {**filled, **given} == without else ""
+
+
+def _assigns(node: ast.Assign, name: str) -> bool:
+    return any(isinstance(item, ast.Name) and item.id == name for item in node.targets)
+
+
+def never_none(code: Code, edit: Edit) -> str:
+    """`extra_info or {}` in a scorer whose wrapper always passes a dict."""
+    node = edit.node
+    if edit.operator != "condition lost" or not isinstance(node, ast.BoolOp) or not isinstance(node.op, ast.Or):
+        return ""
+    first, *others = node.values
+    empty = len(others) == 1 and isinstance(others[0], ast.Dict) and not others[0].keys
+    passed = isinstance(first, ast.Name) and first.id == "extra_info" and "_request" in code.functions
+    return "extra_info is always a dict" if empty and passed else ""
+
+
+RULES = (
+    never_none,
+    filled_in_again,
+    blanks_are_skipped,
+    same_number,
+    keyword_is_default,
+    value_unused,
+    only_one_item,
+    part_of_a_removed_whole,
+)

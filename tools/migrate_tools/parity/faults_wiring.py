@@ -1,0 +1,159 @@
+"""Porting faults round the scorer: what the reward manager, the launch and Relax contribute."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
+from migrate_tools.parity.outcomes import returns_whole
+
+HOOK = "reward_func"
+WRAPPER_MARK = "\n# --- reward manager\n"
+CHANGED_CONSTANTS = {
+    "SPECIAL_TOKENS": ("special tokens kept", "()"),
+    "OVERLONG_FACTOR": ("overlong penalty lost", "0.0"),
+    "OVERLONG_BUFFER": ("overlong penalty changed", None),
+    "OVERLONG_MAX_RESPONSE": ("overlong penalty changed", None),
+    "MANAGER_ADDS": ("manager's keys lost", "{}"),
+}
+"""Constants of the generated module: the kind of fault, and the value (None: one more than it was)."""
+
+
+def wrapper_names(code: Code) -> frozenset[str]:
+    """Names that our template writes round the scorer: its constants, and everything below the scorer.
+
+    In a module of another hand only the constants, where it has them.
+    """
+    place = code.source.find(WRAPPER_MARK)
+    line = code.source.count("\n", 0, place) + 1
+    below = [node for node in code.tree.body if node.lineno > line] if place >= 0 else []
+    targets = (item for node in below for item in getattr(node, "targets", ()))
+    names = {item.id for item in targets if isinstance(item, ast.Name)}
+    defined = {node.name for node in below if isinstance(node, (*FUNCTIONS, ast.ClassDef))}
+    return frozenset({*names, *defined, "REWARD_KWARGS", "FLOOR", *CHANGED_CONSTANTS})
+
+
+def constants(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """A constant of the generated module has another value."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name) or code.function(node):
+        return
+    name = node.targets[0].id
+    if name in CHANGED_CONSTANTS:
+        kind, value = CHANGED_CONSTANTS[name]
+        size = number(node.value)
+        if value is None and size is not None:
+            value = repr(size + max(1, abs(size) // 4))
+        if value is not None:
+            yield Edit(kind, node.value, value, "" if name != "MANAGER_ADDS" else _unread(code, node.value))
+    elif name == "REWARD_KWARGS" and isinstance(node.value, ast.Dict):
+        yield from _settings(code, node.value)
+
+
+def _unread(code: Code, value: ast.AST) -> str:
+    """Why keys of a dict do not matter: the module names none of them anywhere else, nor hands extra_info on whole."""
+    names = [text(key) for key in getattr(value, "keys", ())]
+    rest = code.source.replace(code.segment(value), "", 1)
+    used = [name for name in names if name and re.search(rf"['\"]{re.escape(name)}['\"]", rest)]
+    whole = re.search(r"\*\*extra_info|\bextra_info\.(items|keys|values)|in extra_info\b|dict\(extra_info", rest)
+    return "" if used or whole else "the scorer reads none of these keys"
+
+
+def _settings(code: Code, settings: ast.Dict) -> Iterator[Edit]:
+    """One argument that the launch sets is not passed."""
+    pairs = [(key, value) for key, value in zip(settings.keys, settings.values, strict=True) if key is not None]
+    for lost, value in pairs:
+        kept = [f"{code.segment(one)}: {code.segment(two)}" for one, two in pairs if one is not lost]
+        name = text(lost) or ""
+        same = any(default is not None and _equal(default, value) for default in _defaults(code, name))
+        why = f"{name} is {code.segment(value)} by default" if same else ""
+        yield Edit("setting of the launch lost", settings, "{" + ", ".join(kept) + "}", why)
+
+
+def _defaults(code: Code, name: str) -> Iterator[ast.expr | None]:
+    """Defaults of the parameter `name` of functions that take what the reward manager passes."""
+    for function in code.functions.values():
+        arguments = function.args
+        names = [item.arg for item in (*arguments.posonlyargs, *arguments.args)]
+        if name in names and {"solution_str", "solution_strs", "ground_truth"} & set(names):
+            place = names.index(name) - len(names) + len(arguments.defaults)
+            yield arguments.defaults[place] if place >= 0 else None
+        for item, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+            if item.arg == name:
+                yield default
+
+
+def _equal(one: ast.expr, other: ast.expr) -> bool:
+    try:
+        return bool(ast.literal_eval(one) == ast.literal_eval(other))
+    except ValueError:
+        return False
+
+
+def source_branch_lost(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """A data source is not dispatched any more."""
+    if isinstance(node, ast.If) and any(
+        isinstance(item, ast.Name) and "data_source" in item.id for item in ast.walk(node.test)
+    ):
+        yield Edit("data_source branch lost", node.test, "False", lines=(node.body[0].lineno,))
+
+
+def group_order(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """The rewards of a list of samples come back in another order."""
+    function = code.function(node)
+    if isinstance(node, ast.Return) and node.value is not None and function is not None and function.name == HOOK:
+        branch = next((item for item in code.above(node) if isinstance(item, ast.If)), None)
+        if branch is not None and "isinstance" in code.segment(branch.test):
+            yield Edit("group order", node.value, f"({code.segment(node.value)})[::-1]")
+
+
+def request_changed(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """extra_info or the data source do not reach the scorer, or the label does as text."""
+    function = code.function(node)
+    if not isinstance(node, ast.Dict) or function is None or function.name != "_request":
+        return
+    for key, value in zip(node.keys, node.values, strict=True):
+        if text(key) == "extra_info":
+            yield Edit("extra_info lost", value, "{}", _never_read(code, "extra_info"))
+        elif text(key) == "data_source":
+            yield Edit("data_source lost", value, "DATA_SOURCE_DEFAULT", _never_read(code, "data_source"))
+        elif text(key) == "ground_truth":
+            why = "every label is a text" if code.text_labels else _never_read(code, "ground_truth")
+            yield Edit("label as text", value, f"str({code.segment(value)})", why)
+
+
+def _never_read(code: Code, name: str) -> str:
+    """Why a parameter does not matter: no function of the scorer names it except as a parameter."""
+    functions = [node for own, node in code.functions.items() if own not in wrapper_names(code)]
+    loads = (item for function in functions for item in ast.walk(function) if isinstance(item, ast.Name))
+    used = any(item.id in (name, f"{name}s", "kwargs") for item in loads)
+    return "" if used else f"the scorer does not read {name}"
+
+
+def result_changed(code: Code, node: ast.AST) -> Iterator[Edit]:
+    """The score as a whole number; an exception of the scorer let through; no penalty."""
+    function = code.function(node)
+    if function is None or function.name not in wrapper_names(code):
+        return
+    if function.name == "_number" and isinstance(node, ast.Call) and code.segment(node) == "float(value)":
+        entry = next(_entries(code), None)
+        reason = "every reward is a whole number" if entry is not None and returns_whole(code, entry) else ""
+        yield Edit("int for float", node, "float(int(value))", reason)
+    elif function.name == "_attempt" and isinstance(node, ast.ExceptHandler) and node.type is not None:
+        whole = code.segment(node).replace(code.segment(node.type), "()", 1)
+        yield Edit("exception let through", node, whole)
+    elif isinstance(node, ast.AugAssign) and "penalty" in code.segment(node):
+        yield Edit("overlong penalty lost", node, "pass")
+
+
+def _entries(code: Code) -> Iterator[FunctionNode]:
+    """The functions of the scorer that the wrapper calls."""
+    attempt = code.functions.get("_attempt")
+    for node in ast.walk(attempt) if attempt is not None else ():
+        name = call_name(node)
+        if name in code.functions and name not in wrapper_names(code):
+            yield code.functions[name]
+
+
+WIRING_OPERATORS = (constants, source_branch_lost, group_order, request_changed, result_changed)
