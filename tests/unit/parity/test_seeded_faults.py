@@ -240,12 +240,8 @@ def test_wiring_that_does_not_matter_is_called_equivalent() -> None:
     assert seeded(WRAPPER, "label as text")[0].equivalent == ""
     assert seeded(WRAPPER, "label as text", text_labels=True)[0].equivalent == "every label is a text"
     assert seeded(WRAPPER, "int for float")[0].equivalent == ""
-    whole = WRAPPER.replace(
-        "return 0.5 if solution_str == ground_truth else extra_info", "return 1.0 if x else -1 or 0"
-    )
-    whole = whole.replace('return 1.0 if x else -1 or 0["floor"]', "return 1.0 if x else -1").replace(
-        "return bonus", "return 0"
-    )
+    fraction = 'return 0.5 if solution_str == ground_truth else extra_info["floor"]'
+    whole = WRAPPER.replace(fraction, "return 1.0 if solution_str else -1").replace("return bonus", "return 0")
     assert seeded(whole, "int for float")[0].equivalent == "every reward is a whole number"
 
 
