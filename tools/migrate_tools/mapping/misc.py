@@ -17,9 +17,14 @@ FIXED: Final = (
 """Flags of the guide's template that keep what verl does (no dropout, sums in fp32)."""
 
 
+NOT_CARRIED: Final = frozenset({"reward-manager-custom", "reward-manager-unknown", "verl-patched"})
+"""Notes of reading about code of the recipe that does something around the scorer or the trainer and stays behind."""
+
+
 def place_misc(draft: Draft) -> None:
     """Write entropy, seeds, fault tolerance and the fixed flags."""
     facts = draft.facts
+    draft.caps += dict.fromkeys(note.text for note in facts.launch.notes if note.code in NOT_CARRIED)
     draft.flag("--entropy-coef", number_text(facts.number(ENTROPY, default=0.0)), "ALGO")
     draft.say(ENTROPY, "exact", "--entropy-coef", "entropy bonus")
     for name, value in FIXED:

@@ -118,6 +118,8 @@ def all_commands(
             skipped.append(Skipped(file=script.file, reason=f"sources itself in a circle: {' -> '.join(cycle)}"))
         else:
             reason = f"no training command was reached: {run.problem}" if run.problem else "no training command"
+            if not run.problem and run.others:
+                reason += f" of verl; it starts {', '.join(strip_roots(name) for name in run.others[:3])}"
             skipped.append(Skipped(file=script.file, reason=reason))
     return AllCommands(tuple(commands), tuple(skipped), tuple(features))
 
@@ -179,7 +181,7 @@ def _with_markers(
     """The command with a marker for every variable that was empty because nobody sets it."""
     argv = list(item.argv)
     for index, (word, place) in enumerate(zip(words, places, strict=True)):
-        if word is not None and place is not None and place.variables and "=" in argv[index]:
+        if word is not None and place is not None and "=" in argv[index]:
             argv[index] = marked_text(word.pieces, values, argv[index], shim.UNSET)
     command = parse(argv) if tuple(argv) != item.argv else item.command
     return replace(item, argv=tuple(argv), command=command or item.command)
@@ -283,6 +285,9 @@ def _run_notes(script: Script, run: ScriptRun) -> list[Note]:
     if run.stage in shim.GIVEN:
         text = "the script takes arguments; made-up ones were given to read it"
         return [Note(code="script-arguments", text=text, source=script.ref(None))]
+    if run.stage == "past its own checks":
+        text = "the script stops by itself here (a check, or a step that fails); it was read past that point"
+        return [Note(code="script-checks-passed-over", text=text, source=script.ref(None))]
     if "forgiving" in run.stage:
         text = "the script needs files or commands that are not at hand; those steps were passed over to read it"
         return [Note(code="script-missing-parts", text=text, source=script.ref(None))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +22,7 @@ PREP_HINTS = {
         {"problem", "solution"}
     ): "run the preparation script first, for MATH examples/data_preprocess/math_dataset.py",
 }
+_COMMON = re.compile(r"(?:\w+_)?(?:train|test|val|valid|validation|dev|eval|data)\w{0,2}$", re.IGNORECASE)
 Split = Literal["train", "val"]
 
 
@@ -116,9 +118,22 @@ class _Reader:
         found = self.resolve(value)
         if found is None or not found.exists():
             return None
-        parents = [part for part in Path(value.removeprefix("file://")).parent.parts if part not in ("/", ".", "..")]
-        # every recipe has a train.parquet: the folder has to be the same, the name alone says nothing
-        return found if not parents or found.parent.name == parents[-1] else None
+        return found if self._is_meant(found, value) else None
+
+    def _is_meant(self, found: Path, value: str) -> bool:
+        """Whether a file is the one that the recipe means, rather than another of a common name (train.parquet)."""
+        parts = [part for part in Path(value.removeprefix("file://")).parts if part not in ("/", ".", "..")]
+        if len(parts) < 2:
+            return True
+        if found.parent.name != parts[-2]:
+            return False
+        if not _COMMON.match(found.stem):
+            return True
+        if not value.startswith(("/", "$", "~", "file:")):
+            return found.parts[-len(parts) :] == tuple(parts)
+        roots = (self.project_root.resolve(), self.recipe_root.resolve())
+        tails = [found.relative_to(root).parts for root in roots if found.is_relative_to(root)]
+        return any(tail == tuple(parts[-len(tail) :]) for tail in tails if len(tail) > 1)
 
     def _facts(self, value: str, text: str, split: Split) -> FileFacts | None:
         path = self._path(value)

@@ -86,7 +86,8 @@ def _select(found: Found, launches: Sequence[str]) -> None:
     known = [*found.scripts, *found.launchers]
     chosen = []
     for name in launches:
-        hits = [p for p in known if _matches(p, name, found.root)]
+        hits = [p for p in known if str(p.relative_to(found.root)) == name]
+        hits = hits or [p for p in known if _matches(p, name, found.root)]
         hits = hits or [p for p in found.paths if p.suffix == ".py" and _matches(p, name, found.root)]
         if not hits:
             shown = ", ".join(str(p.relative_to(found.root)) for p in known[:8]) or "none"

@@ -46,6 +46,8 @@ class ScriptRun:
     """Path inside the project -> lines that ran."""
     problem: str = ""
     """Why nothing was recorded, in one line."""
+    others: tuple[str, ...] = ()
+    """Python programs that it starts and that train nothing that is known."""
     given: dict[str, str] = field(default_factory=dict)
     """Variables that the user gave."""
 
@@ -133,7 +135,11 @@ def _read(script: Path, record: Any) -> ScriptRun:
             )
         )
     ran = {_inside(name): set(lines) for name, lines in record["trace"].items() if _inside(name)}
-    return ScriptRun(script, record["stage"], tuple(commands), tuple(record["unset"]), ran, _problem(record, commands))
+    parsed = [parse(call["argv"]) for call in record["calls"] if not call["training"]]
+    others = tuple(dict.fromkeys(item.module for item in parsed if item is not None))
+    return ScriptRun(
+        script, record["stage"], tuple(commands), tuple(record["unset"]), ran, _problem(record, commands), others
+    )
 
 
 def _parents(call: dict[str, Any], calls: dict[str, dict[str, Any]]) -> tuple[tuple[str, ...], ...]:

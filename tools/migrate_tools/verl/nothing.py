@@ -20,7 +20,7 @@ def nothing_to_train(
     """What the folder holds instead of RL training with verl, and what to do about that kind of recipe."""
     told = [(file, kind) for file, kind in kinds if kind.advice]
     told = [item for item in told if item[1].name == "dialect"] or told
-    told = told or foreign_files(found.paths, project)
+    told = told or ([] if found.asked else foreign_files(found.paths, project))
     launchers = [f"{item.file}: {item.reason}" for item in skipped if item.reason.startswith("Python launcher:")]
     if launchers and not any(kind.name == "dialect" for _, kind in told):
         listed = "; ".join(text.removesuffix(f"; {ADVICE}") for text in launchers[:3])
@@ -36,7 +36,8 @@ def nothing_to_train(
         reason for reason, _ in reasons.most_common() if not reason.startswith(("starts no", "no training command"))
     ]
     plain = [reason for reason in reasons if reason.startswith("no training command was")]
-    shown = (telling or plain)[:4]
+    started = [reason.partition("; ")[2] for reason in reasons if "; it starts" in reason]
+    shown = (telling or plain or list(dict.fromkeys(started)))[:4]
     if not shown:
         shown = [f"{found.files} file(s), {len(skipped)} script(s)" if found.files else f"{len(skipped)} script(s)"]
     return RefusedInput(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ class _Reader:
 
     def read(self) -> tuple[RewardSpec, tuple[Note, ...]]:
         manager, manager_source = self._manager()
-        facts = read_manager(self.verl_root, manager, self.view.config, self.entry_file)
+        facts = self._facts_of(manager)
         overlong, notes = read_overlong(self.view, manager, self.verl_root, self.entry_file)
         self.notes += notes
         common: dict[str, Any] = {
@@ -271,9 +272,9 @@ class _Reader:
         except SyntaxError:
             return None
         for node in tree.body:
-            if isinstance(node, ast.FunctionDef) and is_selector_node(node):
+            if isinstance(node, ast.FunctionDef) and (is_selector_node(node) or node.name in NAMES):
                 return self.entry_file, node.name
-        if self.entry_file.is_relative_to(self.verl_root):
+        if self.entry_file.is_relative_to(self.verl_root / "verl"):
             return None
         return self._imported_dispatch(self.entry_file, 2)
 
@@ -283,9 +284,8 @@ class _Reader:
             shown, name = find_builtin(self.verl_root)
         except MachineError as error:
             trainer = self.verl_root / "verl/trainer/main_ppo.py"
-            selector = (
-                selector_name(trainer.read_text(encoding="utf-8", errors="replace")) if trainer.is_file() else None
-            )
+            text = trainer.read_text(encoding="utf-8", errors="replace") if trainer.is_file() else ""
+            selector = selector_name(text) or next((name for name in NAMES if f"def {name}(" in text), None)
             if selector is None:
                 raise RefusedInput(error.message, "name a custom_reward_function, or give --verl-root") from None
             return trainer, selector
@@ -354,6 +354,13 @@ class _Reader:
                 )
             )
         return name, where
+
+    def _facts_of(self, manager: str) -> ManagerFacts:
+        """How the manager calls the scorer; of one that is not at hand nothing is known, so nothing is checked."""
+        facts = read_manager(self.verl_root, manager, self.view.config, self.entry_file)
+        if facts.file is None and manager not in KNOWN_MANAGERS:
+            return replace(facts, keywords=())
+        return facts
 
     def _manager_kwargs(self) -> dict[str, Any]:
         kwargs = {**self.view.section("reward_model.reward_kwargs"), **self.view.section("reward.reward_kwargs")}

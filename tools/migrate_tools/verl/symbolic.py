@@ -110,7 +110,7 @@ def _flat(pieces: Iterable[Piece], values: Mapping[str, str], groups: Iterator[s
             out.append((next(groups), ""))
         elif piece.text in values:
             out.append((values[piece.text], ""))
-        elif piece.default is not None:
+        elif piece.default:
             out += _flat(piece.default, values, groups)
         else:
             out.append(("", piece.text))
