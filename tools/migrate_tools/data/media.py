@@ -84,10 +84,11 @@ def _items(values: Any, folder: Path, name: str, remarks: Remarks) -> tuple[Any,
 
 
 def _without_pickles(values: Any) -> tuple[Any, list[tuple[int, str]]]:
-    starts = pc.binary_slice(
-        values if not pa.types.is_fixed_size_binary(values.type) else values.cast(pa.binary()), 0, 2
-    )
-    suspects = [index for index, start in enumerate(starts.to_pylist()) if start and looks_pickled(start + b".")]
+    if pa.types.is_fixed_size_binary(values.type):
+        values = values.cast(pa.binary())
+    marked = pc.equal(pc.binary_slice(values, 0, 1), pa.scalar(b"\x80", values.type))
+    suspects = pc.indices_nonzero(pc.fill_null(marked, False)).to_pylist()
+    suspects = [index for index in suspects if looks_pickled(values[index].as_py())]
     if not suspects:
         return values, []
     items, bad = values.to_pylist(), []

@@ -29,8 +29,9 @@ class _ImagesOnly(pickle.Unpickler):
 
 
 def looks_pickled(data: bytes) -> bool:
-    """Whether bytes begin like a pickle of protocol 2 or later."""
-    return len(data) > 2 and data[0] == 0x80 and 2 <= data[1] <= 5
+    """Whether bytes begin and end like a pickle of protocol 2 or later; no format of pictures or sound does."""
+    framed = data[1:2] in (b"\x02", b"\x03") or data[1:3] in (b"\x04\x95", b"\x05\x95")
+    return data[:1] == b"\x80" and framed and data[-1:] == b"."
 
 
 def png_of_pickle(data: bytes) -> bytes:
