@@ -94,3 +94,30 @@ def test_ray_on_two_workers_gives_the_same_rows(write_rows: Any, rows: Any, tmp_
         assert [len(part) for part in parts] == [4, 3]
         assert [row for part in parts for row in part] == expected
         assert verify(target) == []
+
+
+def numbers_in(folder: Path, *names: str) -> list[list[int]]:
+    return [[row["extra_info"]["index"] for row in pq.read_table(folder / name).to_pylist()] for name in names]
+
+
+def test_first_rows_over_all_files(write_rows: Any, rows: Any, tmp_path: Path) -> None:
+    sources = [str(write_rows(rows[:3], "a.parquet")), str(write_rows(rows[3:], "b.parquet", row_group_size=1))]
+    out = ["--output-dir", str(tmp_path / "o"), "--train-max-samples", "5", "--val-max-samples", "1", "--resume"]
+    assert main(["--train", *sources, "--val", sources[1], *out]) == 0
+    assert numbers_in(tmp_path / "o", "train_0.parquet", "train_1.parquet", "val.parquet") == [[0, 1, 2], [3, 4], [3]]
+    assert verify(tmp_path / "o" / "train_1.parquet") == []
+    out[3] = "6"
+    assert main(["--train", *sources, *out]) == 0
+    assert numbers_in(tmp_path / "o", "train_1.parquet") == [[3, 4, 5]]
+
+
+def test_drawn_rows_are_those_of_verl(write_rows: Any, rows: Any, tmp_path: Path) -> None:
+    """verl: numpy.random.default_rng(seed).choice(total, size, replace=False)."""
+    import numpy as np
+
+    source = write_rows(rows, row_group_size=2)
+    options = ["--train-max-samples", "4", "--draw-samples", "--sample-seed", "7", "--output-dir", str(tmp_path / "o")]
+    assert main(["--train", str(source), *options]) == 0
+    expected = sorted(np.random.default_rng(7).choice(7, size=4, replace=False).tolist())
+    assert numbers_in(tmp_path / "o", "train.parquet") == [expected]
+    assert expected != [0, 1, 2, 3]

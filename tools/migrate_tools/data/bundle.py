@@ -5,7 +5,19 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-MODULES = ("plan", "shape", "sources", "pickled", "media", "columns", "output", "pipeline", "sharded", "convert")
+MODULES = (
+    "plan",
+    "shape",
+    "sources",
+    "selection",
+    "pickled",
+    "media",
+    "columns",
+    "output",
+    "pipeline",
+    "sharded",
+    "convert",
+)
 """In the order in which they need each other."""
 FOLDER = Path(__file__).parent
 OWN = "migrate_tools."

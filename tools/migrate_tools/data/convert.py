@@ -26,6 +26,7 @@ from migrate_tools.data.columns import transform
 from migrate_tools.data.output import Converted, data_files_of, manifest_path, verify
 from migrate_tools.data.pipeline import Options, Say, complete_job, open_job, run_job
 from migrate_tools.data.plan import ConvertError, ConvertPlan, Remarks
+from migrate_tools.data.selection import Sample, masks
 from migrate_tools.data.sharded import Runner, convert_sharded, local_runner, ray_runner
 from migrate_tools.data.sources import find_files
 
@@ -57,32 +58,56 @@ def quiet(line: str) -> None:
 
 
 def convert(
-    plan: ConvertPlan, source: Sources, target: Path, options: Options = DEFAULTS, progress: Say = quiet
+    plan: ConvertPlan,
+    source: Sources,
+    target: Path,
+    options: Options = DEFAULTS,
+    progress: Say = quiet,
+    mask: bytearray | None = None,
 ) -> Converted:
     """Convert one source (a file, folder, pattern, or several of them in order) into one target.
+
+    Args:
+        mask: a byte for every row of the source, 1 where it is kept.
 
     Raises:
         ConvertError: it cannot be converted; nothing is left under `target` then.
     """
-    sources = [source] if isinstance(source, str | Path) else list(source)
     if options.resume:
-        earlier = complete_job(plan, sources, target)
+        earlier = complete_job(plan, sources_of(source), target, mask)
         if earlier is not None:
             return earlier
-    return run_job(open_job(plan, sources, target, options.format), options, progress)
+    return run_job(open_job(plan, sources_of(source), target, options.format, mask), options, progress)
+
+
+def sources_of(source: Sources) -> list[Path | str]:
+    """One source or several as a list."""
+    return [source] if isinstance(source, str | Path) else list(source)
 
 
 def convert_pairs(
-    plan: ConvertPlan, pairs: Sequence[Pair], options: Options = DEFAULTS, *, progress: Say = quiet, workers: int = 1
+    plan: ConvertPlan,
+    pairs: Sequence[Pair],
+    options: Options = DEFAULTS,
+    *,
+    progress: Say = quiet,
+    workers: int = 1,
+    kept: Sequence[bytearray | None] = (),
 ) -> list[Converted]:
     """Convert (source, target) pairs, several at a time; the results are in order.
+
+    Args:
+        kept: for every pair which rows, as `convert` takes them.
 
     Raises:
         ConvertError: one of them cannot be converted; those before it are complete.
     """
     done: list[Converted] = []
     with ThreadPoolExecutor(max(1, workers)) as pool:
-        running = [pool.submit(convert, plan, source, target, options, progress) for source, target in pairs]
+        running = [
+            pool.submit(convert, plan, source, target, options, progress, mask)
+            for (source, target), mask in zip(pairs, kept or [None] * len(pairs), strict=True)
+        ]
         try:
             for future in running:
                 done.append(future.result())
@@ -120,7 +145,7 @@ def convert_parts(
     earlier: dict[int, Converted] = {}
     jobs = []
     for number, (source, target) in enumerate(pairs):
-        sources = [source] if isinstance(source, str | Path) else list(source)
+        sources = sources_of(source)
         found = complete_job(plan, sources, target) if options.resume else None
         if found is not None:
             earlier[number] = found
@@ -156,8 +181,7 @@ def preview(plan: ConvertPlan, source: Sources, rows: int = 3) -> tuple[Any, Any
     Raises:
         ConvertError: it cannot be converted.
     """
-    sources = [source] if isinstance(source, str | Path) else list(source)
-    job = open_job(plan, sources, Path(os.devnull), "auto")
+    job = open_job(plan, sources_of(source), Path(os.devnull), "auto")
     layout = job.layouts[0]
     before, after = layout.part.schema, job.schema
     for chunk in layout.part.read():
@@ -233,6 +257,10 @@ def parser() -> argparse.ArgumentParser:
         default="auto",
         help="auto: parquet, except where its types would change values",
     )
+    made.add_argument("--train-max-samples", type=int, default=-1, metavar="N", help="rows kept of all --train files")
+    made.add_argument("--val-max-samples", type=int, default=-1, metavar="N", help="rows kept of all --val files")
+    made.add_argument("--draw-samples", action="store_true", help="draw them as verl does, instead of the first ones")
+    made.add_argument("--sample-seed", type=int, metavar="N", help="data.seed of the recipe")
     made.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="files converted at a time")
     made.add_argument("--shards", type=int, metavar="N", help="cut a target into up to N files in a folder of its name")
     made.add_argument("--engine", choices=("local", "ray"), default="local", help="ray: a Ray Data job on a cluster")
@@ -255,6 +283,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if given.dry_run:
             show(pairs)
             return 0
+        limited = max(given.train_max_samples, given.val_max_samples) > 0
+        if limited and (given.engine == "ray" or (given.shards or 1) > 1):
+            raise ConvertError("a limit on the rows does not go with --shards or --engine ray; leave one of them away")
         if given.format == "jsonl":
             pairs = [(source, target.with_suffix(".jsonl")) for source, target in pairs]
         options = Options(given.resume, given.on_error, given.format, space_check=not given.no_space_check)
@@ -265,11 +296,22 @@ def main(argv: Sequence[str] | None = None) -> int:
             run = local_runner(given.workers)
             convert_parts(ConvertPlan(), pairs, options, run=run, shards=given.shards, progress=say)
         else:
-            convert_pairs(ConvertPlan(), pairs, options, progress=say, workers=min(given.workers, len(pairs)))
+            workers = min(given.workers, len(pairs))
+            convert_pairs(ConvertPlan(), pairs, options, progress=say, workers=workers, kept=limits(given, pairs))
     except ConvertError as error:
         say(f"error: {error}")
         return 2
     return 0
+
+
+def limits(given: argparse.Namespace, pairs: Sequence[Pair]) -> list[bytearray | None]:
+    """Which rows of every pair are kept under --train-max-samples and --val-max-samples."""
+    train, val = len(listed(given.train)), len(listed(given.val))
+    found: list[bytearray | None] = []
+    for count, rows in ((train, given.train_max_samples), (val, given.val_max_samples)):
+        mine = [sources_of(source) for source, _ in pairs[len(found) : len(found) + count]]
+        found += masks(mine, Sample(rows, given.draw_samples, given.sample_seed)) if rows > 0 else [None] * count
+    return found + [None] * (len(pairs) - len(found))
 
 
 def check_folder(folder: Path) -> int:

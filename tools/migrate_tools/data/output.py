@@ -222,10 +222,10 @@ def read_manifest(target: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and found.get("version") == VERSION else None
 
 
-def is_complete(target: Path, plan: ConvertPlan, files: Sequence[Path]) -> dict[str, Any] | None:
+def is_complete(target: Path, plan: ConvertPlan, files: Sequence[Path], kept: str | None) -> dict[str, Any] | None:
     """The manifest, when the target is there and was made with this plan from these files as they are now."""
     manifest = read_manifest(target)
-    if manifest is None or manifest["plan"] != json.loads(json.dumps(asdict(plan))):
+    if manifest is None or manifest["plan"] != json.loads(json.dumps(asdict(plan))) or manifest["kept"] != kept:
         return None
     before, now = manifest["sources"], source_facts(files)
     if [item["path"] for item in before] != [item["path"] for item in now]:

@@ -32,7 +32,8 @@ from migrate_tools.data.output import (
     write_manifest,
 )
 from migrate_tools.data.plan import BadRow, ConvertError, ConvertPlan
-from migrate_tools.data.sources import Chunk, find_files, open_part
+from migrate_tools.data.selection import keep_rows, mark_of, rows_of
+from migrate_tools.data.sources import Chunk, Part, find_files, open_part
 
 Say = Callable[[str], None]
 SPARE = 64 << 20
@@ -64,6 +65,8 @@ class Job:
     lines: bool
     """Written as JSON lines."""
     notes: list[str] = field(default_factory=list)
+    kept: str | None = None
+    """Name of the choice of rows, None for all."""
 
     @property
     def rows(self) -> int | None:
@@ -115,19 +118,22 @@ class Meter:
 
 
 def open_job(
-    plan: ConvertPlan, sources: Sequence[str | Path], target: Path, form: str, beside: Path | None = None
+    plan: ConvertPlan, sources: Sequence[str | Path], target: Path, form: str, mask: bytearray | None = None
 ) -> Job:
     """Open all sources of a target; equal paths stay as often as they are named.
+
+    Args:
+        mask: a byte for every row of the sources together, 1 where it is kept.
 
     Raises:
         ConvertError: one of them cannot be converted, or their columns do not go together.
     """
-    files = [file for source in sources for file in find_files(source, beside)]
+    files = [file for source in sources for file in find_files(source)]
     if not files:
         raise ConvertError(f"no parquet file in {', '.join(map(str, sources))}; run the data preparation first")
     if any(target.exists() and target.resolve() == file.resolve() for file in files):
         raise ConvertError(f"{target}: output and input are the same file; choose another --output-dir")
-    layouts = [read_layout(plan, open_part(file)) for file in files]
+    layouts = [read_layout(plan, part) for part in _parts(files, mask)]
     schema = layouts[0].schema
     for layout in layouts[1:]:
         try:
@@ -145,7 +151,17 @@ def open_job(
     if lines and form == "auto":
         what = "; ".join(losses)
         notes = [f"written as JSON lines in a folder of this name, which Relax reads like a file; in parquet, {what}"]
-    return Job(plan, target, tuple(files), layouts, schema, lines, notes)
+    return Job(plan, target, tuple(files), layouts, schema, lines, notes, mark_of(mask))
+
+
+def _parts(files: Sequence[Path], mask: bytearray | None) -> Iterator[Part]:
+    start = 0
+    for file in files:
+        part = open_part(file)
+        if mask is not None:
+            stop = start + rows_of(file)
+            part, start = keep_rows(part, mask[start:stop]), stop
+        yield part
 
 
 def _typed(item: Any) -> Any:
@@ -202,6 +218,7 @@ def finish(job: Job, parts: Sequence[Written], facts: list[dict[str, Any]], part
     manifest = {
         "version": VERSION,
         "plan": json.loads(json.dumps(asdict(job.plan))),
+        "kept": job.kept,
         "sources": facts,
         "files": [
             {"name": item.name, "rows": item.rows, "row_groups": item.row_groups, "bytes": item.size,
@@ -360,10 +377,12 @@ def prefetch(items: Iterable[Any], depth: int = 1) -> Iterator[Any]:
         thread.join()
 
 
-def complete_job(plan: ConvertPlan, sources: Sequence[str | Path], target: Path) -> Converted | None:
+def complete_job(
+    plan: ConvertPlan, sources: Sequence[str | Path], target: Path, mask: bytearray | None = None
+) -> Converted | None:
     """The earlier result, when it is complete and its sources are unchanged."""
     files = [file for source in sources for file in find_files(source)]
-    manifest = is_complete(target, plan, files)
+    manifest = is_complete(target, plan, files, mark_of(mask))
     return Converted(files[0], target, manifest["rows"], skipped=True, bad=manifest["bad"]) if manifest else None
 
 
