@@ -1,6 +1,6 @@
 """Only some rows of the sources, the ones that verl would train on under data.train_max_samples.
 
-verl takes the first rows over all files, or, where it shuffles, those that `numpy.random.default_rng(seed).choice` draws
+verl takes the first rows over all files, or, where it shuffles, those that numpy.random.default_rng(seed).choice draws
 (verl 0.9.1 verl/utils/dataset/rl_dataset.py:185). The same rows are kept here, in the order of the files.
 """
 

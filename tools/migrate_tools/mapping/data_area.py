@@ -8,6 +8,7 @@ from typing import Any
 from migrate_tools.mapping.draft import Draft, shell
 from migrate_tools.mapping.evaluation import data_paths
 from migrate_tools.mapping.facts import number_text
+from migrate_tools.verl.prompt_form import draws_samples
 
 TEMPLATE = "data.apply_chat_template_kwargs"
 SEED_KEYS = ("data.seed",)
@@ -38,14 +39,25 @@ def place_data(draft: Draft) -> None:
     else:
         draft.say(SHUFFLE, "exact", (), "rows in file order")
         draft.say("data.seed", "no_effect", (), "not shuffled")
+    _max_samples(draft, facts.flag(*SHUFFLE, default=True))
+
+
+def _max_samples(draft: Draft, shuffled: bool) -> None:
+    """The conversion keeps the rows that verl would train on; the run script's header says how."""
+    facts, seed = draft.facts, draft.facts.integer("data.seed")
+    drawn = shuffled and draws_samples(facts.launch.verl.root)
     for split in ("train", "val"):
         key = f"data.{split}_max_samples"
         limit = facts.integer(key, default=-1) or -1
-        if limit > 0:
-            draft.say(key, "approximate", (), f"the first {limit} rows: convert that many", "training")
-            draft.note("max-samples", f"{key}={limit}: the converter takes all rows; pass it a cut file", key)
-        else:
+        target = f"process_{draft.algo}.py: --{split}-max-samples"
+        if limit <= 0:
             draft.say(key, "automatic", (), "all rows")
+        elif not drawn:
+            draft.say(key, "exact", target, f"the conversion keeps the first {limit} rows, as verl does")
+        elif seed is not None:
+            draft.say(key, "exact", target, f"the conversion draws the same {limit} rows as verl (seed {seed})")
+        else:
+            draft.say(key, "approximate", target, f"{limit} rows drawn once; verl draws others at every start")
 
 
 def _template(draft: Draft) -> None:

@@ -12,6 +12,7 @@ from migrate_tools.mapping.effective_algorithm import verl_rows
 from migrate_tools.mapping.effective_lr import OPTIM, verl_curve, verl_floor, verl_style, verl_warmup
 from migrate_tools.mapping.effective_side import Side, kl_side, moments, plain, rates, schedule_side
 from migrate_tools.mapping.facts import ACTOR, ROLLOUT, Facts
+from migrate_tools.mapping.schedule import train_rows
 
 CORRECTION = "algorithm.rollout_correction."
 KL_NAMES: Final = {"kl": "k1", "mse": "k2", "k3": "low_var_kl"}
@@ -56,15 +57,13 @@ def counts(facts: Facts) -> Counts:
         if group == 1 and own > 1:
             group, update = own, mini
             break
-    files = facts.launch.data.train
-    known = bool(files) and all(item.rows for item in files)
     limit = facts.integer("trainer.total_training_steps")
     return Counts(
         prompts=prompts,
         group=group,
         update=update,
         passes=facts.integer(ACTOR + "ppo_epochs") or 1,
-        rows=sum(item.rows or 0 for item in files) if known else None,
+        rows=train_rows(facts),
         epochs=facts.integer("trainer.total_epochs") or 1,
         limit=limit if limit and limit > 0 else None,
     )

@@ -11,9 +11,11 @@ RESUME, LOCAL = "trainer.resume_mode", "trainer.default_local_dir"
 
 
 def train_rows(facts: Facts) -> int | None:
-    """Rows of the training files, when every file is at hand."""
+    """Rows that are trained on, when every file is at hand."""
     counts = [item.rows for item in facts.launch.data.train]
-    return sum(count for count in counts if count) if counts and all(counts) else None
+    total = sum(count for count in counts if count) if counts and all(counts) else None
+    limit = facts.integer("data.train_max_samples", default=-1) or -1
+    return min(total, limit) if total is not None and limit > 0 else total
 
 
 def verl_steps(facts: Facts, prompts: int) -> tuple[int | None, int | None]:

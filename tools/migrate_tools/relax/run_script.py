@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from migrate_tools.model import DataFile, Flag, Launch, Mode, Translation
 from migrate_tools.relax.formatting import format_shell, render_template
+from migrate_tools.verl.prompt_form import draws_samples
 
 ARRAYS: Final = (
     ("CKPT", "CKPT_ARGS"), ("ROLLOUT", "ROLLOUT_ARGS"), ("PERF", "PERF_ARGS"), ("ALGO", "ALGO_ARGS"),
@@ -117,7 +118,18 @@ def data_steps(algo: str, launch: Launch) -> list[str]:
             lines.append(f"        {option} {' '.join(_path_text(item) for item in files)} \\")
     if len(lines) == 1:
         lines.append("        --train /path/to/verl/train.parquet --val /path/to/verl/test.parquet \\")
+    lines += [f"        {text} \\" for text in _limits(launch)]
     return [*lines, f'        --output-dir "${{DATA_DIR}}/{algo}"']
+
+
+def _limits(launch: Launch) -> list[str]:
+    """Options of the conversion for data.train_max_samples and data.val_max_samples."""
+    found = [f"--{split}-max-samples {int(rows)}" for split in ("train", "val")
+             if isinstance(rows := launch.get(f"data.{split}_max_samples"), int | float) and rows > 0]  # fmt: skip
+    if found and launch.get("data.shuffle", True) and draws_samples(launch.verl.root):
+        seed = launch.get("data.seed")
+        found.append("--draw-samples" + (f" --sample-seed {seed}" if isinstance(seed, int) else ""))
+    return found
 
 
 def _path_text(item: DataFile) -> str:

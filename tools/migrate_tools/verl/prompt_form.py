@@ -25,6 +25,15 @@ def applies_template(verl_root: str) -> bool:
     return any(isinstance(node, ast.Attribute) and node.attr == "apply_chat_template" for node in ast.walk(tree))
 
 
+@cache
+def draws_samples(verl_root: str) -> bool:
+    """Whether data.train_max_samples draws rows at random when the data is shuffled; else it takes the first ones."""
+    try:
+        return "rng.choice" in (Path(verl_root) / _DATASET).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return True
+
+
 def with_prompt_form(data: DataSpec, verl_root: str) -> tuple[DataSpec, tuple[Note, ...]]:
     """The data with `prompt_form` "templated" exactly where verl takes the text as it is."""
     if not applies_template(verl_root):
