@@ -132,6 +132,7 @@ def _evidence(
         "rows_from": meta["rows_from"],
         "line_coverage": meta["coverage"],
         "seconds": {"old": meta["seconds"], "new": round(answer["seconds"], 3)},
+        "manager": meta.get("manager_check"),
         "plumbing_only": meta["tape"] is not None,
         "lists": _lists(news, answer["groups"]),
         "batch": _batches(olds, meta["groups"]),

@@ -17,6 +17,8 @@ from migrate_tools.parity.values import encode, type_name
 
 KNOWN = ("naive", "dapo", "gdpo", "batch", "prime", "rate_limited", "remote", "main_ppo")
 """main_ppo: the RewardManager class that forks before 0.2 keep inside their trainer."""
+CUSTOM = "custom"
+"""A manager class of the recipe's own: never modelled here, always run (`real_manager`)."""
 SWALLOWS = ("prime", "rate_limited")
 """Managers under which any exception of the scorer is a reward of 0.0."""
 
@@ -35,6 +37,10 @@ class Manager:
     source_key: str = "data_source"
     logs_acc: bool = True
     """A scalar score is also logged as acc (reward loop)."""
+    none_for_missing: bool = False
+    """A row without extra_info gives None (verl before 0.6)."""
+    takes_dict: bool = True
+    """A dict with "score" is understood."""
     dispatch: bool = False
     """The function takes data_source and returns the scorer (forks before 0.2)."""
 
@@ -64,19 +70,24 @@ def score(
     row = copy.deepcopy(call.row)
     truth = (row.get("reward_model") or {}).get("ground_truth")
     extra = row.get("extra_info")
-    extra = {} if extra is None else extra
-    if manager.name != "prime" or row.get("extra_info") is not None:
+    if extra is None and not (manager.none_for_missing and not manager.added):
+        extra = {}
+    if isinstance(extra, dict) and (manager.name != "prime" or row.get("extra_info") is not None):
         extra.update(copy.deepcopy(manager.added))
     before = encode([truth, extra])
     notes: list[str] = []
     try:
         result = _invoke(manager, function, call, row.get(manager.source_key), truth, extra, loop, notes)
-        reward, keys = _reading(manager, result)
+        if isinstance(result, dict) and manager.name == "rate_limited":
+            result["score"]
+        elif manager.name == "prime":
+            _reading(manager, result)
     except Exception as error:
         if manager.name not in SWALLOWS:
             raise
         notes.append(f"error became 0.0: {type(error).__name__}")
-        result, reward, keys = 0.0, 0.0, {"acc": 0.0} if manager.name == "rate_limited" else {}
+        result = 0.0
+    reward, keys = _reading(manager, result)
     if manager.overlong is not None:
         reward += _overlong(manager.overlong, call.length, keys)
     after = encode([truth, extra])
@@ -96,7 +107,7 @@ def _invoke(
     call: Call,
     source: Any,
     truth: Any,
-    extra: dict[str, Any],
+    extra: Any,
     loop: asyncio.AbstractEventLoop,
     notes: list[str],
 ) -> Any:
@@ -153,7 +164,7 @@ def _reading(manager: Manager, result: Any) -> tuple[float, dict[str, Any]]:
         if isinstance(result, (int, float, bool)):
             return float(result), {}
         return float(result[0]), {}
-    if isinstance(result, dict):
+    if isinstance(result, dict) and manager.takes_dict:
         return _as_number(result["score"]), dict(result)
     reward = _as_number(result)
     return reward, {"acc": result} if manager.logs_acc else {}

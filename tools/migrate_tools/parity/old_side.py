@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.parity import clock, managers, stubs, supervise
+from migrate_tools.parity import clock, manager_check, managers, stubs, supervise
 from migrate_tools.parity.probes import Notes, compile_probed
 from migrate_tools.parity.sandbox_data import load_cases, load_rows
 
@@ -64,9 +64,15 @@ def _one_run(job_path: str, seed: int) -> None:
         item_seconds=job["case_seconds"],
         total_seconds=job["total_seconds"],
     )
-    answer = {"seed": seed, "seconds": time.monotonic() - began, "records": [records[i] for i in range(len(cases))]}
+    answer: dict[str, Any] = {
+        "seed": seed,
+        "seconds": time.monotonic() - began,
+        "records": [records[i] for i in range(len(cases))],
+    }
     if seed == 0 and job["manager"]["name"] == "batch":
         answer["groups"] = _groups(job, rows, cases)
+    if seed == 0 and job.get("check") and job.get("real") and job["manager"]["name"] != managers.CUSTOM:
+        answer["manager_check"] = manager_check.check(job, rows, cases, answer["records"])
     (folder / f"old_{seed}.json").write_text(json.dumps(answer), encoding="utf-8")
 
 
@@ -74,7 +80,8 @@ def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, A
     """Loads the scorer in this process; the runner scores one case."""
     if seed:
         clock.shift(CLOCK_STEP)
-    function, manager, loop = _prepare(job)
+    function, manager, loop = prepare(job)
+    own = manager_check.runner(job, function, loop) if manager.name == managers.CUSTOM else None
     tape = None
     if job.get("tape"):
         from migrate_tools.parity import clients
@@ -91,7 +98,8 @@ def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, A
             tape.begin()
         call = managers.Call(rows[case["row"]], case["old"], case["length"])
         try:
-            record = {"kind": "value", **managers.score(manager, function, call, loop)}
+            scored = managers.score(manager, function, call, loop) if own is None else own(rows[case["row"]], case)
+            record = {"kind": "value", **scored}
         except stubs.StandInUsed as error:
             record = {"kind": "missing", "error": str(error)}
         except Exception as error:
@@ -105,7 +113,8 @@ def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, A
     return run
 
 
-def _prepare(job: Mapping[str, Any]) -> tuple[Callable[..., Any], managers.Manager, asyncio.AbstractEventLoop]:
+def prepare(job: Mapping[str, Any]) -> tuple[Callable[..., Any], managers.Manager, asyncio.AbstractEventLoop]:
+    """The scorer of a job, the settings of its manager, and a loop, ready in this process."""
     os.environ.update(job["environment"])
     if job.get("tape"):
         from migrate_tools.parity import clients
@@ -128,7 +137,7 @@ def load_function(scorer: Mapping[str, Any]) -> Callable[..., Any]:
     if scorer.get("module"):
         module: Any = importlib.import_module(scorer["module"])
     elif scorer.get("fragment"):
-        module = _fragment(Path(scorer["file"]))
+        module = fragment(Path(scorer["file"]))
     else:
         spec = importlib.util.spec_from_file_location("custom_module", scorer["file"])
         if spec is None or spec.loader is None:
@@ -142,21 +151,26 @@ def load_function(scorer: Mapping[str, Any]) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-def _fragment(path: Path) -> Any:
-    """The functions of a module whose other parts (a trainer) cannot be imported: imports that fail are left out."""
+def fragment(path: Path, *, classes: bool = False) -> Any:
+    """The functions of a module whose other parts (a trainer) cannot be imported: what fails to run is left out.
+
+    Args:
+        classes: the classes as well.
+    """
     import ast
     import types
 
     module = types.ModuleType("custom_module")
     module.__file__ = str(path)
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in tree.body:
-        if not isinstance(node, (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.Assign)):
+    kinds: tuple[type, ...] = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.Assign)
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if not isinstance(node, (*kinds, ast.ClassDef) if classes else kinds):
             continue
         try:
             exec(_compiled(ast.Module([node], []), str(path)), module.__dict__)
-        except (ImportError, NameError, stubs.StandInUsed):
+        except (ImportError, NameError, AttributeError, stubs.StandInUsed):
             continue
+    stubs.used.clear()
     return module
 
 
@@ -169,7 +183,7 @@ def _groups(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]]
     size, groups = 8, range(min(8, len(cases) // 8))
 
     def make() -> supervise.Runner:
-        function, manager, _ = _prepare(job)
+        function, manager, _ = prepare(job)
 
         def run(group: int) -> dict[str, Any]:
             random.seed(group)

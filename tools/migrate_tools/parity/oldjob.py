@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,20 @@ from packaging.version import InvalidVersion, Version
 
 from migrate_tools.model import Launch, Recipe
 from migrate_tools.parity import managers
+from migrate_tools.verl.manager_added import added, manager_name
 
 PROJECT, VERL = "/project", "/verl"
-REWARD_LOOP = ("naive", "dapo", "gdpo", "rate_limited", "remote")
-"""Managers that exist in the reward loop of current verl."""
+MODULE_KEYS = (
+    "reward.reward_manager.module.path",
+    "reward_manager.module.path",
+    "reward_model.reward_loop_module_path",
+)
+"""Keys that name the file of a manager class of the recipe's own (verl 0.7 and later)."""
+MOST_FILES, LARGEST = 3000, 1 << 20
+"""How many files are looked through for a registered manager, and the largest in bytes."""
 
 
-def not_checkable(launch: Launch) -> str:
+def not_checkable(recipe: Recipe, launch: Launch) -> str:
     """Why this reward cannot be run on both sides at all, or empty."""
     spec = launch.reward
     if spec.kind == "model":
@@ -25,15 +33,9 @@ def not_checkable(launch: Launch) -> str:
         return "the recipe has no reward function to compare"
     if not spec.path or not spec.function:
         return "the reward function was not found in the recipe"
-    if manager_name(launch) not in managers.KNOWN:
-        return f"the reward manager {spec.manager} is not one whose behaviour is known here"
+    if manager_name(launch) not in managers.KNOWN and real_manager(recipe, launch) is None:
+        return f"the reward manager {spec.manager} is neither one of verl's nor in the files of the recipe"
     return ""
-
-
-def manager_name(launch: Launch) -> str:
-    """The manager of the launch under the names of `managers.KNOWN`, or as written."""
-    name = launch.reward.manager
-    return {"limited": "rate_limited", "ratelimited": "rate_limited", "": "naive"}.get(name, name)
 
 
 def row_reader(launch: Launch) -> str:
@@ -49,28 +51,107 @@ def manager_settings(launch: Launch) -> dict[str, Any]:
     """Arguments of `managers.Manager`."""
     spec = launch.reward
     name = manager_name(launch)
-    in_loop = name in REWARD_LOOP and Path(launch.verl.root, "verl", "experimental", "reward_loop").is_dir()
-    added: dict[str, Any] = {}
-    if name in ("naive", "remote") and spec.num_turns is not None:
-        added["num_turns"] = spec.num_turns
-    if (name in ("naive", "remote") and spec.num_turns is not None or name == "batch") and _version(launch) >= Version(
-        "0.6"
-    ):
-        added["rollout_reward_scores"] = {}
-    if name == "gdpo":
-        added["experiment_name"] = launch.get("trainer.experiment_name")
+    facts = added(launch)
     overlong = None
     if name == "dapo" and spec.overlong is not None:
         overlong = {**spec.overlong.model_dump(), "log": _logs_overlong(launch)}
     return {
-        "name": name,
+        "name": name if name in managers.KNOWN else managers.CUSTOM,
         "kwargs": spec.kwargs,
-        "added": added,
+        "added": facts.keys,
         "overlong": overlong,
         "source_key": launch.data.reward_fn_key,
-        "logs_acc": in_loop,
+        "logs_acc": facts.logs_acc,
+        "none_for_missing": facts.none_for_missing,
+        "takes_dict": facts.takes_dict,
         "dispatch": bool(spec.function and spec.function.startswith("_select")),
     }
+
+
+def real_manager(recipe: Recipe, launch: Launch) -> dict[str, Any] | None:
+    """Arguments of `real_manager.RealManager`; None when the class cannot be run: it needs Ray, or is missing."""
+    spec, name = launch.reward, manager_name(launch)
+    if name == "remote":
+        return None
+    facts = added(launch)
+    columns: dict[str, Any] = {}
+    if "num_turns" in facts.keys and spec.num_turns is not None:
+        columns["__num_turns__"] = spec.num_turns
+    if "turn_scores" in facts.keys:
+        columns["tool_extra_fields"] = {"turn_scores": [], "tool_rewards": []}
+    common = {"name": name, "source_key": launch.data.reward_fn_key, "columns": columns}
+    plain = {key: value for key, value in launch.config.items() if isinstance(value, (str, int, float, bool, list))}
+    if facts.file is not None:
+        module = facts.file.removesuffix(".py").replace("/", ".")
+        if "reward_loop" in facts.file:
+            return {**common, "module": module, "config": {**plain, **_loop_defaults(launch)}}
+        return {**common, "module": module, "arguments": _arguments(launch, name)}
+    if (own := own_manager(recipe, launch)) is not None:
+        return {**common, **own, "arguments": _arguments(launch, name), "config": {**plain, **_loop_defaults(launch)}}
+    return None
+
+
+def _arguments(launch: Launch, name: str) -> dict[str, Any]:
+    """Keywords that verl's trainers give the class: reward_kwargs, and for dapo its penalty."""
+    if name in ("naive", "prime", "batch"):
+        return {}
+    if name != "dapo":
+        return nested(launch.reward.manager_kwargs)
+    limits = launch.reward.overlong
+    settings = {"enable": limits is not None, "len": 1, "penalty_factor": 1.0, "log": _logs_overlong(launch)}
+    if limits is not None:
+        settings |= {"len": limits.buffer_len, "penalty_factor": limits.penalty_factor}
+    longest = limits.max_resp_len if limits else launch.get("data.max_response_length", 1024)
+    return {"max_resp_len": longest, "overlong_buffer_cfg": settings}
+
+
+def nested(dotted: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys as a tree."""
+    tree: dict[str, Any] = {}
+    for key, value in dotted.items():
+        place = tree
+        *above, leaf = key.split(".")
+        for part in above:
+            place = place.setdefault(part, {})
+        place[leaf] = value
+    return tree
+
+
+def _loop_defaults(launch: Launch) -> dict[str, Any]:
+    """What managers of the reward loop read of the configuration, where the composed one lacks it."""
+    found: dict[str, Any] = {"trainer.experiment_name": launch.get("trainer.experiment_name")}
+    if (limits := launch.reward.overlong) is not None:
+        base = "reward.reward_kwargs"
+        found |= {
+            f"{base}.max_resp_len": limits.max_resp_len,
+            f"{base}.overlong_buffer_cfg.enable": True,
+            f"{base}.overlong_buffer_cfg.len": limits.buffer_len,
+            f"{base}.overlong_buffer_cfg.penalty_factor": limits.penalty_factor,
+            f"{base}.overlong_buffer_cfg.log": _logs_overlong(launch),
+        }
+        found |= {key.replace("reward.", "reward_model.", 1): value for key, value in found.items() if base in key}
+    return {"reward.reward_manager.name": manager_name(launch), "reward_model.reward_manager": None, **found}
+
+
+def own_manager(recipe: Recipe, launch: Launch) -> dict[str, Any] | None:
+    """Where the recipe's own manager class is: named by path, registered in a file of its own, in a fork's trainer."""
+    spec = launch.reward
+    for key in MODULE_KEYS:
+        if path := launch.get(key):
+            found = inside_name(recipe, str(path).removeprefix("file://"))
+            return None if found is None else {"file": found[1]}
+    if spec.manager in ("", "naive") and not (spec.function or "").startswith("_select"):
+        return None
+    if (spec.function or "").startswith("_select"):
+        found = inside_name(recipe, spec.path or "")
+        return None if found is None else {"file": found[1], "name": "RewardManager", "fragment": True}
+    pattern = re.compile(rf"""register\(["']{re.escape(spec.manager)}["']\)|class {re.escape(spec.manager)}\b""")
+    for root in dict.fromkeys((recipe.root, recipe.project_root)):
+        for path in sorted(Path(root).rglob("*.py"))[:MOST_FILES]:
+            if path.stat().st_size < LARGEST and pattern.search(path.read_text(encoding="utf-8", errors="replace")):
+                found = inside_name(recipe, str(path.resolve().relative_to(Path(recipe.project_root).resolve())))
+                return None if found is None else {"file": found[1]}
+    return None
 
 
 def _logs_overlong(launch: Launch) -> bool:

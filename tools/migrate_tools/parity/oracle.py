@@ -60,7 +60,7 @@ def freeze(
     folder.mkdir(parents=True)
     sources = _Sources(recipe, launch)
     meta: dict[str, Any] = {"version": 1, "launch": launch.name, "key": key, "rows": [], "reason": "", "missing": []}
-    if reason := oldjob.not_checkable(launch):
+    if reason := oldjob.not_checkable(recipe, launch):
         return close(folder, {**meta, "reason": reason}, [], [])
     if missing := sources.missing_packages():
         return close(folder, {**meta, "reason": missing_reason(missing), "missing": missing}, [], [])
@@ -131,7 +131,7 @@ def closed_oracle(work: Path, launch: str, key: str) -> Path | None:
 def old_job(recipe: Recipe, launch: Launch, frozen: FrozenCases, *, seconds: float) -> dict[str, Any]:
     """The old side's job for other cases over the rows of an oracle: one run, no tracing."""
     job = _old_job(recipe, launch, frozen.row_files, seconds, frozen.meta["tape"])
-    return {**job, "repeat": False}
+    return {**job, "repeat": False, "check": False}
 
 
 def _old_job(recipe: Recipe, launch: Launch, rows: list[str], seconds: float, tape: Any) -> dict[str, Any]:
@@ -141,6 +141,7 @@ def _old_job(recipe: Recipe, launch: Launch, rows: list[str], seconds: float, ta
         "reader": oldjob.row_reader(launch),
         "scorer": oldjob.scorer(recipe, launch),
         "manager": oldjob.manager_settings(launch),
+        "real": _real(recipe, launch),
         **oldjob.import_paths(recipe),
         "verl_root": oldjob.VERL if Path(launch.verl.root, "verl").is_dir() else None,
         "environment": dict(oldjob.environment(launch)),
@@ -148,7 +149,17 @@ def _old_job(recipe: Recipe, launch: Launch, rows: list[str], seconds: float, ta
         "total_seconds": seconds,
         "tape": tape,
         "repeat": True,
+        "check": True,
     }
+
+
+def _real(recipe: Recipe, launch: Launch) -> dict[str, Any] | None:
+    """The manager class itself, with the prompts and special tokens that its tokenizer knows."""
+    made = oldjob.real_manager(recipe, launch)
+    if made is None:
+        return None
+    family = texts.family_of(str(launch.get("actor_rollout_ref.model.path", "")))
+    return {"class": made, "family": family.name, "prompt_key": launch.data.prompt_key}
 
 
 def run_old(
@@ -209,9 +220,12 @@ def _closed(
         "skipped": len(cases) - len(kept),
         "seconds": round(max(run["seconds"] for run in runs), 3),
         "groups": [record for record in runs[0].get("groups", ())],
+        "manager_check": runs[0].get("manager_check"),
         **shares(outcomes),
     }
-    reason, missing = _whole_run_reason(outcomes, traits, made_up=meta["rows_from"] == "made_up")
+    reason, missing = model_reason(meta["manager_check"]), list[str]()
+    if not reason:
+        reason, missing = _whole_run_reason(outcomes, traits, made_up=meta["rows_from"] == "made_up")
     return close(folder, {**meta, "reason": reason, "missing": missing}, kept, outcomes)
 
 
@@ -227,6 +241,13 @@ def agree(one: dict[str, Any], other: dict[str, Any]) -> bool:
         and keys.keys() == others.keys()
         and all(same(value, others[key]) for key, value in keys.items())
     )
+
+
+def model_reason(checked: Mapping[str, Any] | None) -> str:
+    """Why our model of the reward manager cannot be trusted, or empty."""
+    if not checked or not checked["differences"]:
+        return ""
+    return f"what stands for the reward manager differs from {checked['class']}: {checked['differences'][0]}"
 
 
 def _whole_run_reason(

@@ -21,6 +21,7 @@ HEAVY = frozenset(
     | {"flash_attn", "torchdata", "torchvision", "codetiming", "wandb", "mlflow", "swanlab", "liger_kernel"}
 )
 PACKAGES = ("verl", "verl.utils", "verl.workers", "verl.trainer", "verl.tools", "verl.experimental")
+_roots: list[str] = []
 used: list[str] = []
 """Names of the stand-ins that foreign code really used."""
 
@@ -100,18 +101,29 @@ def install(verl_root: str | None) -> None:
     if verl_root is None:
         return
     sys.path.append(verl_root)
+    _roots.append(verl_root)
     for name in PACKAGES:
-        folder = Path(verl_root, *name.split("."))
-        if not folder.is_dir():
-            continue
-        package = _VerlPackage(name)
-        package.__path__ = [str(folder)]
-        package.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
-        sys.modules[name] = package
-        parent, _, leaf = name.rpartition(".")
-        if parent:
-            setattr(sys.modules[parent], leaf, package)
-    sys.modules["verl.utils.metric"] = _StandInModule("verl.utils.metric")
+        bare_package(name)
+    stand_in("verl.utils.metric")
+
+
+def bare_package(name: str) -> None:
+    """Makes a package of verl importable without its `__init__`; nothing where this verl has none of that name."""
+    folder = Path(_roots[-1] if _roots else "/nonexistent", *name.split("."))
+    if not folder.is_dir():
+        return
+    package = _VerlPackage(name)
+    package.__path__ = [str(folder)]
+    package.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
+    sys.modules[name] = package
+    parent, _, leaf = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], leaf, package)
+
+
+def stand_in(name: str) -> None:
+    """Makes a module whose names may be imported and passed round, not used."""
+    sys.modules[name] = _StandInModule(name)
 
 
 def alias_package(name: str, folders: Sequence[str]) -> None:

@@ -26,6 +26,7 @@ from migrate_tools.relax.reward_code import (
 )
 from migrate_tools.relax.special_tokens import special_tokens
 from migrate_tools.verl.extract import Extracted
+from migrate_tools.verl.manager_added import added
 
 Mode = Literal["inline", "loop", "thread", "worker"]
 
@@ -110,7 +111,8 @@ def _identity(found: Extracted, launch: Launch) -> str:
         "manager_kwargs": spec.manager_kwargs,
         "overlong": spec.overlong.model_dump() if spec.overlong else None,
         "log": _logs_overlong(launch),
-        "text": [spec.text, spec.skip_special_tokens, spec.num_turns],
+        "text": [spec.text, spec.skip_special_tokens],
+        "adds": _manager_adds(launch),
         "environment": spec.environment,
         "family": special_tokens(model_name(launch)).name,
         "arrays": _numpy_truth(launch),
@@ -167,6 +169,7 @@ def render_reward(launch: Launch, found: Extracted, *, algo: str, config_name: s
         "takes": takes.names,
         "takes_all": takes.all or positional,
         "numpy_truth": _numpy_truth(launch),
+        "none_for_missing": added(launch).none_for_missing and not _manager_adds(launch),
         "whole_text": spec.text == "prompt_and_response",
         "call": _call(entry, positional=positional),
         "shaped": "[_shaped(item) for item in result]" if batch else "_shaped(result)",
@@ -252,17 +255,8 @@ def _extra_keys(launch: Launch, found: Extracted) -> dict[str, Any]:
 
 
 def _manager_adds(launch: Launch) -> dict[str, Any]:
-    """Keys that the manager puts into extra_info (verl reward managers, 0.4 to 0.9)."""
-    spec = launch.reward
-    if spec.manager == "gdpo":
-        return {"experiment_name": launch.get("trainer.experiment_name")}
-    added: dict[str, Any] = {}
-    if spec.num_turns is not None:
-        added["num_turns"] = spec.num_turns
-    knows_scores = _version(launch) >= (0, 6)
-    if knows_scores and (spec.manager == "batch" or (spec.manager in ("naive", "remote") and added)):
-        added["rollout_reward_scores"] = {}
-    return added
+    """Keys that the manager puts into extra_info."""
+    return added(launch).keys
 
 
 def _version(launch: Launch) -> tuple[int, ...]:
