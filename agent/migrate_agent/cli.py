@@ -14,6 +14,8 @@ import typer
 from migrate_tools import __version__
 from migrate_tools.errors import MigrateError
 
+from migrate_agent.cli_data import convert_data
+
 INTERNAL_ERROR = 70
 INTERRUPTED = 130
 
@@ -211,21 +213,7 @@ def verify(
     )
 
 
-@app.command("convert-data")
-def convert_data(
-    source: Annotated[Path, typer.Argument(help="verl parquet file or folder.", show_default=False)],
-    destination: Annotated[Path, typer.Argument(help="File or folder to write.", show_default=False)],
-    prompt_key: Annotated[str, typer.Option(help="Column with the prompt.")] = "prompt",
-    reward_fn_key: Annotated[str, typer.Option(help="Column that names the data source.")] = "data_source",
-    image_key: Annotated[list[str] | None, typer.Option(help="Column with images; repeatable.")] = None,
-) -> int:
-    """Convert verl parquet data to the columns that Relax reads."""
-    from migrate_agent.commands import data as command
-
-    keys = tuple(image_key or ())
-    return command.convert_data(
-        source, destination, prompt_key=prompt_key, reward_fn_key=reward_fn_key, image_keys=keys
-    )
+app.command("convert-data")(convert_data)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,5 +47,33 @@ def test_other_parquet_is_refused_by_name(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_a_missing_source_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_cli(["convert-data", str(tmp_path / "none"), str(tmp_path / "out")]) == 2
+    assert run_cli(["convert-data", str(tmp_path / "none.parquet"), str(tmp_path / "out")]) == 2
     assert "does not exist" in capsys.readouterr().err
+
+
+def test_bad_rows_dry_run_and_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows(tmp_path / "a.parquet")
+    (row,) = pq.read_table(tmp_path / "a.parquet").to_pylist()
+    pq.write_table(pa.Table.from_pylist([row, {**row, "prompt": None}]), tmp_path / "a.parquet")
+    command = ["convert-data", str(tmp_path / "*.parquet"), str(tmp_path / "out")]
+    assert run_cli(command) == 2
+    assert "row group 0, row 1, column prompt: no prompt" in capsys.readouterr().err
+    assert run_cli([*command, "--dry-run"]) == 0
+    assert "label: string" in capsys.readouterr().out
+    assert not (tmp_path / "out" / "a.parquet").exists()
+    assert run_cli([*command, "--on-error", "skip"]) == 0
+    assert "1 rows, 1 bad rows left out" in capsys.readouterr().out
+    assert run_cli([*command, "--verify"]) == 0
+    (tmp_path / "out" / "a.parquet").write_bytes(b"")
+    assert run_cli([*command, "--verify"]) == 1
+    assert "was changed after it was written" in capsys.readouterr().out
+
+
+def test_json_lines_and_flat_labels(tmp_path: Path) -> None:
+    rows(tmp_path / "a.parquet")
+    (row,) = pq.read_table(tmp_path / "a.parquet").to_pylist()
+    row["reward_model"]["ground_truth"] = [1, 2]
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "a.parquet")
+    command = ["convert-data", str(tmp_path / "a.parquet"), str(tmp_path / "out.jsonl")]
+    assert run_cli([*command, "--format", "jsonl", "--flat-label"]) == 0
+    assert json.loads((tmp_path / "out.jsonl").read_text())["label"] == "[1, 2]"

@@ -35,6 +35,7 @@ __all__ = [
     "ConvertPlan",
     "Converted",
     "Options",
+    "check_folder",
     "convert",
     "convert_pairs",
     "convert_parts",
@@ -43,6 +44,7 @@ __all__ = [
     "main",
     "preview",
     "ray_runner",
+    "tree_pairs",
     "verify",
 ]
 
