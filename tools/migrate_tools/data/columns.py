@@ -168,18 +168,18 @@ def _all_json_lists(layout: Layout, name: str) -> bool:
     for chunk in layout.part.read([name]):
         texts = [text for text in chunk.batch.column(0).to_pylist() if text]
         if texts:
-            return all(_is_json_list(text) for text in texts[:64])
+            return all(_is_json_list(text, name == layout.plan.prompt_key) for text in texts[:64])
     return False
 
 
-def _is_json_list(text: str) -> bool:
+def _is_json_list(text: str, chat: bool) -> bool:
     if not text.lstrip().startswith("["):
         return False
     try:
         found = json.loads(text)
     except ValueError:
         return False
-    return isinstance(found, list)
+    return isinstance(found, list) and (not chat or all(isinstance(item, dict) and "content" in item for item in found))
 
 
 def _shape(layout: Layout, name: str) -> Shape:
