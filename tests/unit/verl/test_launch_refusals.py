@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from migrate_tools.errors import RefusedInput
 from migrate_tools.model import Launch, Recipe, Setting
+from migrate_tools.sandbox import Sandbox
 from migrate_tools.verl import dialects
 from migrate_tools.verl.pylaunch import read_launcher
+from migrate_tools.verl.reader import read_recipe
 
 Read = Callable[..., Recipe]
 MAIN = "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo actor_rollout_ref.rollout.name=vllm"
@@ -164,12 +166,67 @@ def test_a_command_line_that_verl_does_not_have_is_refused(read: Read) -> None:
     ]
 
 
+def test_a_program_with_nothing_but_a_configuration_is_told_by_its_keys(read: Read) -> None:
+    script = "python3 train.py --config-path=conf --config-name={}\n"
+    files = {
+        "train_dot_py": "import hydra\n\n\n@hydra.main()\ndef main(cfg):\n    pass\n",
+        "conf__mine_dot_yaml": "actor_rollout_ref:\n  rollout:\n    n: 4\nalgorithm:\n  adv_estimator: grpo\n",
+        "conf__easy_dot_yaml": "worker:\n  rollout:\n    n: 4\n",
+        "conf__other_dot_yaml": "model:\n  depth: 4\n",
+    }
+    recipe = read(
+        script.format("mine"), easy_dot_sh=script.format("easy"), other_dot_sh=script.format("other"), **files
+    )
+    (launch,) = recipe.launches
+    assert setting(launch, "actor_rollout_ref.rollout.n").value == 4
+    assert {item.file: item.reason.partition(":")[0] for item in recipe.skipped} == {
+        "easy.sh": "EasyR1 dialect (worker.rollout.n)",
+        "other.sh": "not verl training",
+    }
+
+
 def test_variables_can_be_given(read: Read) -> None:
     script = f"set -u\n{MAIN} trainer.nnodes=$WORLD_SIZE actor_rollout_ref.model.path=$BASE/m\n"
     (launch,) = read(script, variables={"WORLD_SIZE": "4"}).launches
     nodes = setting(launch, "trainer.nnodes")
     assert (nodes.value, nodes.text) == (4, "${WORLD_SIZE}")
     assert launch.unset == ("BASE",)
+
+
+def test_different_generations_are_read_against_their_own_versions(
+    tmp_path: Path, jail: Sandbox, only_settings: None
+) -> None:
+    (tmp_path / "old.sh").write_text(
+        f"{MAIN} custom_reward_function.path=r.py critic.model.fsdp_config.param_offload=True\n"
+    )
+    (tmp_path / "new.sh").write_text(f"{MAIN} reward.custom_reward_function.path=r.py trainer.use_v1=True\n")
+    (tmp_path / "plain.sh").write_text(f"{MAIN} trainer.nnodes=1\n")
+    recipe = read_recipe(tmp_path, sandbox=jail)
+    versions = {launch.name: launch.verl.version for launch in recipe.launches}
+    assert versions["old"] == "0.7.1"
+    assert versions["new"] == "0.9.1"
+    (note,) = [item for item in recipe.notes if item.code == "several-verl-versions"]
+    assert "0.7.1: old" in note.text
+    (tmp_path / "requirements.txt").write_text("verl==0.7.1\n")
+    assert {launch.verl.version for launch in read_recipe(tmp_path, sandbox=jail).launches} == {"0.7.1"}
+
+
+def test_a_script_is_read_past_its_own_checks(read: Read) -> None:
+    script = f"""set -euo pipefail
+MODEL=${{MODEL:-}}
+if [ -z "$MODEL" ]; then echo "MODEL is not set"; exit 1; fi
+[ -f "$HOME/data/train.parquet" ] || {{ echo "prepare the data first"; exit 2; }}
+python3 -c "import a_package_that_nobody_has"
+mkdir -p /somewhere/else && false
+{MAIN} trainer.nnodes=2 actor_rollout_ref.model.path=$MODEL
+"""
+    (launch,) = read(script).launches
+    assert launch.how == "executed"
+    assert setting(launch, "trainer.nnodes").value == 2
+    model = setting(launch, "actor_rollout_ref.model.path")
+    assert (model.value, model.text) == ("$MODEL", "${MODEL:-}")
+    assert launch.unset == ("MODEL",)
+    assert "script-checks-passed-over" in {note.code for note in launch.notes}
 
 
 def test_a_wrapper_gives_its_variables_to_the_script_that_it_calls(read: Read) -> None:

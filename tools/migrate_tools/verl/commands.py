@@ -107,6 +107,8 @@ def _launcher(argv: Sequence[str], shift: int = 0) -> Command | None:
     return None
 
 
+_HYDRA_NAMES = frozenset({"--config-name", "-cn", "--config-path", "-cp", "--config-dir", "-cd"})
+"""Options of a Hydra program; whether it trains with verl, its configuration tells."""
 _NO_RL = "give a recipe that trains by RL; this has no reward to migrate"
 _KINDS = (
     ("sft", "supervised fine-tuning", re.compile(r"(?:^|[._])(?:\w*_)?sft(?:_|\.|$)|sft_trainer"),
@@ -147,6 +149,8 @@ def classify(command: Command) -> Kind:
         return Kind("rl")
     if command.is_module and len(keys) >= 3 and any(key.startswith(("trainer.", "data.")) for key in keys):
         return Kind("rl")
+    if any(item.partition("=")[0] in _HYDRA_NAMES for item in command.arguments):
+        return Kind("hydra", f"not verl training: {module}")
     return Kind("other", f"not verl training: {module}")
 
 

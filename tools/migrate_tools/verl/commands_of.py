@@ -136,7 +136,8 @@ def _sources_itself(path: Path, trees: _Scripts) -> bool:
 
 def _of_script(script: Script, run: ScriptRun, trees: _Scripts) -> tuple[list[Found], list[str]]:
     arguments = shim.GIVEN.get(run.stage, ())
-    evaluator = Evaluator(trees.sourced, run.ran if run.commands else None, arguments)
+    past_exit = run.stage in shim.PAST_EXIT
+    evaluator = Evaluator(trees.sourced, run.ran if run.commands else None, arguments, past_exit)
     evaluator.follow(script)
     if not run.commands:
         return _static(script, evaluator, run), evaluator.cycle
@@ -285,7 +286,7 @@ def _run_notes(script: Script, run: ScriptRun) -> list[Note]:
     if run.stage in shim.GIVEN:
         text = "the script takes arguments; made-up ones were given to read it"
         return [Note(code="script-arguments", text=text, source=script.ref(None))]
-    if run.stage == "past its own checks":
+    if run.stage == shim.PAST_CHECKS:
         text = "the script stops by itself here (a check, or a step that fails); it was read past that point"
         return [Note(code="script-checks-passed-over", text=text, source=script.ref(None))]
     if "forgiving" in run.stage:

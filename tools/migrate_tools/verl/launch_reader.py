@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import DataSpec, Launch, MultiTurn, Note, RewardSpec, SourceRef, VerlRef
+from migrate_tools.verl import dialects
+from migrate_tools.verl.commands import Kind, dialect_kind
 from migrate_tools.verl.commands_of import Found
 from migrate_tools.verl.hydra_primary import Places, YamlSetting, find_primary, recipe_settings
 from migrate_tools.verl.hydra_read import Composed, Composer, Parsed, parse_overrides
@@ -41,11 +43,23 @@ class LaunchReader:
     def keys(self, items: Sequence[Found]) -> list[str]:
         """The keys that commands and the recipe's own configurations set, before a version is chosen."""
         out = [parsed.key for item in items for parsed in self.parsed(item)]
-        for item in items[:SAMPLE]:
-            places = Places(self.project, self.root, item.recorded.script.parent, self.project, self._names)
-            primary, _ = find_primary(item.recorded.command, places)
-            out += [setting.key for setting in recipe_settings(primary, places)]
-        return out
+        return out + [key for item in items[:SAMPLE] for key in self._own_keys(item)]
+
+    def _own_keys(self, item: Found) -> list[str]:
+        """The keys of the recipe's own configuration."""
+        places = Places(self.project, self.root, item.recorded.script.parent, self.project, self._names)
+        primary, _ = find_primary(item.recorded.command, places)
+        return [setting.key for setting in recipe_settings(primary, places)]
+
+    def kind_by_configuration(self, item: Found, kind: Kind) -> Kind:
+        """What a Hydra program without telling overrides trains: its configuration's keys say it."""
+        keys = self._own_keys(item)
+        dialect = dialects.of_command("", keys, ())
+        if dialect is not None:
+            return dialect_kind(*dialect)
+        if any(key.startswith("actor_rollout_ref.") for key in keys):
+            return Kind("rl")
+        return kind
 
     def misfits(self, items: Sequence[Found], verl: VerlRef) -> list[str]:
         """What the schema of a version refuses, over several commands."""

@@ -65,18 +65,18 @@ def read_recipe(
         commands = all_commands(found.scripts, project, sandbox, _links(found.root, project), progress, variables or {})
     finally:
         warming.join()
-    rl, skipped, kinds = _sorted(commands.commands, [*found.skipped, *commands.skipped])
+    reader = LaunchReader(found.root, project, progress)
+    rl, skipped, kinds = _sorted(commands.commands, [*found.skipped, *commands.skipped], reader)
     rl, repeated = _without_wrappers(rl)
     skipped += repeated
     if found.launchers and (found.asked or not rl):
         python = python_commands(found.launchers, project)
-        more, skipped, others = _sorted(python.commands, [*skipped, *python.skipped])
+        more, skipped, others = _sorted(python.commands, [*skipped, *python.skipped], reader)
         rl, kinds = [*rl, *more], [*kinds, *others]
     else:
         skipped += [Skipped(file=show(path, project), reason=NOT_READ) for path in found.launchers]
     if not rl:
         raise nothing_to_train(path, found, project, skipped, kinds)
-    reader = LaunchReader(found.root, project, progress)
     sources = _sources(rl, reader, found.root, project, verl_root, verl_version, progress)
     names = _names(rl)
     read, refused = _read_all(reader, rl, names, sources)
@@ -96,13 +96,15 @@ def read_recipe(
 
 
 def _sorted(
-    commands: Sequence[Found], skipped: list[Skipped]
+    commands: Sequence[Found], skipped: list[Skipped], reader: LaunchReader
 ) -> tuple[list[Found], list[Skipped], list[tuple[str, Kind]]]:
     """Commands that train by RL with verl; the others are added to `skipped` and given with their kind and file."""
     rl: list[Found] = []
     kinds: list[tuple[str, Kind]] = []
     for item in commands:
         kind = classify(item.recorded.command)
+        if kind.name == "hydra":
+            kind = reader.kind_by_configuration(item, kind)
         if kind.name == "rl" or (kind.name == "other" and item.file.endswith(".py")):
             rl.append(item)  # a Python launcher hands over to verl by itself
             continue

@@ -56,6 +56,7 @@ class Evaluator:
         load: Callable[[str, Script], Script | None],
         ran: Mapping[str, set[int]] | None = None,
         positional: tuple[str, ...] = (),
+        past_exit: bool = False,
     ) -> None:
         self.load = load
         """Finds the script that a `source` word means."""
@@ -68,6 +69,7 @@ class Evaluator:
         self.cycle: list[str] = []
         self._stack: list[str] = []
         self._positional = positional
+        self._past_exit = past_exit
 
     def follow(self, script: Script) -> None:
         """Execute a script symbolically."""
@@ -254,7 +256,8 @@ class Evaluator:
             if inner is not None:
                 self._file(inner)
         elif name == "exit":
-            raise _Exit
+            if not self._past_exit:
+                raise _Exit
         elif inner := self._called(command, words, script):
             self._subshell(inner)
         elif words:

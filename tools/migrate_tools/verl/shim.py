@@ -33,6 +33,9 @@ NUMBERS = ("-1", "1000", "8", "8", "8", "8")
 """For scripts in stages (`script.sh FIRST_STAGE LAST_STAGE`): all of them."""
 GIVEN = {"arguments": ARGUMENTS, "numbers": NUMBERS}
 """Stage of the ladder -> the arguments that it makes up."""
+PAST_CHECKS = "past its own checks"
+PAST_EXIT = (PAST_CHECKS, "numbers")
+"""Stages in which `exit` does not end the script."""
 EMPTY_PATHS = frozenset({"PYTHONPATH", "LD_LIBRARY_PATH", "PS1", "LIBRARY_PATH", "CPATH"})
 TRACE_BYTES = 4 << 20
 RECORD_BYTES = 1 << 20
@@ -248,7 +251,7 @@ class Runner:
             ("own folder", own, "plain", given),
             ("forgiving", CWD, "forgiving", given),
             ("own folder, forgiving", own, "forgiving", given),
-            ("past its own checks", CWD, "unguarded", given),
+            (PAST_CHECKS, CWD, "unguarded", given),
         ]
         if not self.arguments:
             stages.insert(4, ("arguments", CWD, "forgiving", list(ARGUMENTS)))
