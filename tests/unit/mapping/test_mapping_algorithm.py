@@ -398,6 +398,13 @@ def test_rollout_correction_that_cannot_be_expressed_is_named(make: Make, change
     assert any(outcome(item, key) == ("unsupported", "training") for key in changes)
 
 
+def test_rollout_log_probs_of_an_older_actor(make: Make) -> None:
+    item = make({ACTOR + "use_rollout_log_probs": True})
+    assert "--use-rollout-logprobs" in flag_values(item)
+    assert outcome(item, ACTOR + "use_rollout_log_probs")[0] == "exact"
+    assert next(row for row in item.effective if row.name == "old log-probs").same
+
+
 def test_bypass_mode(make: Make) -> None:
     item = make({IS + "bypass_mode": True, IS + "loss_type": "ppo_clip"})
     values = flag_values(item)

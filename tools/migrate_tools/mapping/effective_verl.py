@@ -116,6 +116,7 @@ def _objective(facts: Facts, name: str, updates: int) -> dict[str, Side]:
     both = 0.2 if both is None else both
     low, high = (facts.number(ACTOR + f"clip_ratio_{end}") for end in ("low", "high"))
     low, high = both if low is None else low, both if high is None else high
+    engine_probs = facts.flag(CORRECTION + "bypass_mode") or facts.flag(ACTOR + "use_rollout_log_probs")
     kl = _kl(facts)
     algorithm = verl_rows(facts, updates, any(term[0] == "reward" for term in kl.value))
     discount = {
@@ -127,7 +128,7 @@ def _objective(facts: Facts, name: str, updates: int) -> dict[str, Side]:
         "KL": kl,
         "clipping": Side([low, high], f"{low} / {high}"),
         "entropy bonus": plain(float(facts.number(ACTOR + "entropy_coeff") or 0.0)),
-        "old log-probs": plain("of the engine" if facts.flag(CORRECTION + "bypass_mode") else "recomputed"),
+        "old log-probs": plain("of the engine" if engine_probs else "recomputed"),
         "reference policy": _reference(facts),
         "discount": Side(discount, f"gamma {discount['gamma']}, lambda {discount['lambda']}"),
     }

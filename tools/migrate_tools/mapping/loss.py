@@ -20,6 +20,7 @@ from migrate_tools.mapping.loss_facts import (
     HIGH,
     LOW,
     OLD_REINFORCE,
+    ROLLOUT_LOG_PROBS,
     SCALE,
     Mode,
     aggregation,
@@ -233,9 +234,10 @@ def _scale(draft: Draft, agg: str) -> tuple[float, bool, Any, str]:
 
 def _bypass(draft: Draft, mode: Mode) -> None:
     draft.say((BYPASS_LOSS, OLD_REINFORCE), "no_effect", (), "only read in bypass mode")
+    keys = (BYPASS, ROLLOUT_LOG_PROBS)
     if not mode.bypass:
-        draft.say(BYPASS, "automatic", (), "old log-probs are recomputed by the trainer on both sides")
+        draft.say(keys, "automatic", (), "old log-probs are recomputed by the trainer on both sides")
         return
     draft.flag("--use-rollout-logprobs", None, "ALGO")
-    draft.say(BYPASS, "exact", "--use-rollout-logprobs", "old log-probs are those of the rollout engine")
+    draft.say(keys, "exact", "--use-rollout-logprobs", "old log-probs are those of the rollout engine")
     draft.say((BYPASS_LOSS, OLD_REINFORCE), "exact", LOSS_HOOK if mode.name == "reinforce" else (), f"{mode.name} loss")

@@ -10,6 +10,7 @@ from migrate_tools.mapping.algorithm_table import LOSSES, PolicyLoss
 from migrate_tools.mapping.facts import ACTOR, Facts
 
 CLIP, LOW, HIGH, DUAL = (ACTOR + name for name in ("clip_ratio", "clip_ratio_low", "clip_ratio_high", "clip_ratio_c"))
+ROLLOUT_LOG_PROBS = ACTOR + "use_rollout_log_probs"
 AGG, SCALE = ACTOR + "loss_agg_mode", ACTOR + "loss_scale_factor"
 BYPASS, BYPASS_LOSS, OLD_REINFORCE = (
     "algorithm.rollout_correction." + name for name in ("bypass_mode", "loss_type", "use_policy_gradient")
@@ -40,7 +41,7 @@ def loss_in_force(facts: Facts) -> Mode:
             name = "reinforce"
         elif facts.has(BYPASS_LOSS):
             name = "vanilla"
-    return Mode(name, LOSSES.get(name, LOSSES["vanilla"]), bypass)
+    return Mode(name, LOSSES.get(name, LOSSES["vanilla"]), bypass or facts.flag(ROLLOUT_LOG_PROBS))
 
 
 def aggregation(facts: Facts) -> str:
