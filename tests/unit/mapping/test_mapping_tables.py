@@ -109,7 +109,7 @@ def test_broken_files(tmp_path: Path, contract: FlagContract) -> None:
     [
         ("data.train_batch_size", "train-batch-size"),
         ("actor_rollout_ref.actor.fsdp_config.param_offload", "fsdp-offload"),
-        ("actor_rollout_ref.actor.fsdp_config.wrap_policy.min_num_params", "fsdp-other"),
+        ("actor_rollout_ref.actor.fsdp_config.forward_prefetch", "fsdp-other"),
         ("actor_rollout_ref.rollout.engine_kwargs.vllm.kv_cache_dtype", "engine-kv-dtype"),
         ("actor_rollout_ref.rollout.engine_kwargs.vllm.swap_space", "engine-kwargs-speed"),
         ("actor_rollout_ref.rollout.engine_kwargs.vllm.hf_overrides", "engine-kwargs-vllm"),

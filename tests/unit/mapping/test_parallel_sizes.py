@@ -132,3 +132,36 @@ def test_sizes_of_the_veomni_engine(make: Make) -> None:
     values = flag_values(item)
     assert (values["--context-parallel-size"], values["--expert-model-parallel-size"]) == ("2", "4")
     assert outcome(item, prefix + "expert_parallel_size")[0] == "exact"
+
+
+def test_a_recipe_that_generates_apart_keeps_its_pool(make: Make) -> None:
+    """8 GPUs train, 8 generate: sync shares the 16, async gives generation its own 8."""
+    pool = {"rollout.nnodes": 1, "rollout.n_gpus_per_node": 8}
+    item = make({**pool, ACTOR + "use_kl_loss": True})
+    assert item.gpus is not None
+    assert (item.gpus.total, item.gpus.per_node, item.gpus.nodes) == (16, 8, 2)
+    assert item.gpus.async_split == {"actor": 4, "rollout": 8, "reference": 4, "advantages": 0}
+    row = next(row for row in item.effective if row.name == "GPUs")
+    assert row.same
+    assert row.verl == "16 (trainer 8, rollout 8)"
+    assert outcome(item, "rollout.nnodes") == ("derived", "none")
+    sizes = {"data.train_batch_size": 96, ACTOR + "ppo_mini_batch_size": 96, "trainer.n_gpus_per_node": 6}
+    small = make({**sizes, "rollout.nnodes": 1, "rollout.n_gpus_per_node": 2})
+    assert small.gpus is not None
+    assert (small.gpus.total, small.gpus.per_node) == (8, 8)
+    assert small.gpus.async_split["rollout"] == 2
+
+
+def test_optimizer_offload_is_what_the_script_has_anyway(make: Make) -> None:
+    key = ACTOR + "fsdp_config.optimizer_offload"
+    assert outcome(make({key: True}), key) == ("exact", "speed")
+    assert outcome(make({key: False}), key) == ("approximate", "speed")
+
+
+@pytest.mark.parametrize(("mode", "flag"), [("R2", "--use-routing-replay"), ("R3", "--use-rollout-routing-replay")])
+def test_expert_routes_are_replayed(make: Make, mode: str, flag: str) -> None:
+    key = MEGATRON + "router_replay.mode"
+    item = make({**MOE, **megatron(), key: mode})
+    assert flag in flag_values(item)
+    assert outcome(item, key)[0] == "exact"
+    assert not any("routing-replay" in name for name in flag_values(make({**MOE, **megatron(), key: "disabled"})))

@@ -191,6 +191,7 @@ def _optimizer(values: Values, rows: int | None, step_samples: int, steps: list[
         "learning rate": plain(_number(values["lr"])),
         "learning-rate schedule": _schedule(values, rows),
         "Adam": Side(weight, f"betas {weight[0]}, {weight[1]}, weight decay {weight[2]}"),
+        "weight decay on": plain("matrices only" if weight[2] else "nothing"),
         "gradient clipping": plain(_number(values["clip_grad"])),
         "learning rate advances": _advances(values),
         "learning rate over the run": Side("not known", "not known: the length of the run is not"),

@@ -56,6 +56,8 @@ def rates(curve: Callable[[float], float], steps: list[int], each: float) -> Sid
     """Learning rates at verl steps; `each` counts the curve's units in a verl step."""
     values = [float(f"{curve(step * each):.10g}") for step in steps]
     text = ", ".join(f"{value:.3g} at step {step}" for step, value in zip(steps, values, strict=True))
+    if len(set(values)) == 1:
+        text = f"{values[0]:g} all the time"
     return Side({"steps": steps, "rates": values}, text)
 
 

@@ -184,6 +184,9 @@ def _optimizer(facts: Facts, size: Counts) -> dict[str, Side]:
         "learning rate": plain(rate),
         "learning-rate schedule": _schedule(facts, size),
         "Adam": Side([first, second, decay], f"betas {first}, {second}, weight decay {decay}"),
+        "weight decay on": plain(
+            "nothing" if not decay else "matrices only" if facts.megatron else "all weights, norms and biases too"
+        ),
         "gradient clipping": plain(norm),
         "learning rate advances": _advances(facts, size),
     }

@@ -116,13 +116,17 @@ def _upkeep(facts: Facts, size: Counts) -> dict[str, Side]:
 
 
 def _machine(facts: Facts, size: Counts) -> dict[str, Side]:
-    total = (facts.integer("trainer.nnodes") or 1) * (facts.integer("trainer.n_gpus_per_node") or 8)
+    trainer = (facts.integer("trainer.nnodes") or 1) * (facts.integer("trainer.n_gpus_per_node") or 8)
+    own = (facts.integer("rollout.nnodes") or 0) * (facts.integer("rollout.n_gpus_per_node") or 0)
+    total = trainer + own
     engine = facts.integer(ROLLOUT + "tensor_model_parallel_size") or 2
     for part in ("data_parallel_size", "pipeline_model_parallel_size"):
         engine *= facts.integer(ROLLOUT + part) or 1
     rows = {
         "precision": _precision(facts),
-        "GPUs": Side(total, f"{total} (trainer {total}, rollout {total}, shared)"),
+        "GPUs": Side(
+            total, f"{total} (trainer {trainer}, rollout {own})" if own else f"{total} (trainer and rollout, shared)"
+        ),
         "GPUs an engine": plain(engine),
         "micro batch": _micro(facts, total),
         "LoRA": _lora(facts),

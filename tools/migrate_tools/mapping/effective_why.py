@@ -119,6 +119,12 @@ def _async_trainer(case: Case) -> str:
     return ""
 
 
+def _decayed(case: Case) -> str:
+    if not case.facts.megatron and case.relax.value == "matrices only":
+        return "Megatron spares norms and biases, verl's FSDP engine does not: a small difference"
+    return ""
+
+
 def _unbalanced(case: Case) -> str:
     """A style that has no counterpart: the outcome of the style says so."""
     outcome = case.outcomes.get(OPTIM + ("lr_decay_style" if case.facts.megatron else "lr_scheduler_type"))
@@ -154,6 +160,7 @@ _BY_ROW: Final[dict[str, tuple[Explain, ...]]] = {
     "learning rate advances": (_stairs, _unbalanced),
     "learning-rate schedule": (_share, _unbalanced),
     "learning rate over the run": (_share, _unbalanced, _cycles),
+    "weight decay on": (_decayed,),
     "evaluation": (_no_data,),
     "old log-probs": (_ppo_logprobs,),
     "KL": (_ppo_kl,),

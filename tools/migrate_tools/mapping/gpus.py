@@ -17,11 +17,28 @@ from migrate_tools.mapping.parallel import Sizes, check_sizes, fsdp_sizes, megat
 from migrate_tools.model import BatchPlan, GpuPlan
 
 NODES, PER_NODE = "trainer.nnodes", "trainer.n_gpus_per_node"
+ROLLOUT_POOL = ("rollout.nnodes", "rollout.n_gpus_per_node")
 ENGINE = ROLLOUT + "tensor_model_parallel_size"
 
 
-def total_gpus(facts: Facts) -> tuple[int, int]:
-    """Nodes and GPUs per node.
+@dataclass(frozen=True)
+class Pool:
+    """GPUs of a launch: of the trainer, and of generation where the recipe keeps some for it."""
+
+    nodes: int
+    per_node: int
+    rollout: int = 0
+
+    @property
+    def total(self) -> int:
+        """All GPUs."""
+        return self.nodes * self.per_node
+
+
+def gpu_pool(facts: Facts) -> Pool:
+    """Nodes, GPUs per node, and the pool that verl's separated trainers keep for generation.
+
+    Only their configurations have `rollout.nnodes` at the top (verl/experimental/fully_async_policy/config 1dda039).
 
     Raises:
         RefusedInput: one is no number, for example a variable that nobody sets.
@@ -29,7 +46,31 @@ def total_gpus(facts: Facts) -> tuple[int, int]:
     nodes, per_node = facts.integer(NODES, default=1) or 1, facts.integer(PER_NODE, default=8) or 8
     if nodes < 1 or per_node < 1:
         raise RefusedInput(f"{NODES}={nodes}, {PER_NODE}={per_node}: both must be above 0", "correct the script")
-    return nodes, per_node
+    own = (facts.integer(ROLLOUT_POOL[0]) or 0) * (facts.integer(ROLLOUT_POOL[1]) or 0)
+    if not own:
+        return Pool(nodes, per_node)
+    total = nodes * per_node + own
+    room = max(per_node, 8 if total >= 8 else total)
+    if total % room:
+        room = next(size for size in range(min(8, total), 0, -1) if total % size == 0)
+    return Pool(total // room, room, own)
+
+
+def split_own(total: int, rollout: int, reference: bool, actor_fwd: bool) -> dict[str, int]:
+    """The async split of a recipe that keeps `rollout` GPUs for generation itself; empty when too few are left.
+
+    >>> split_own(16, 8, True, False)
+    {'actor': 4, 'rollout': 8, 'reference': 4, 'advantages': 0}
+    """
+    rest, roles = total - rollout, [name for name, used in (("reference", reference), ("actor_fwd", actor_fwd)) if used]
+    if rest < 1 + len(roles):
+        return {}
+    actor = rest // 2 if roles else rest
+    spare = rest - actor
+    split = {"actor": actor, "rollout": rollout}
+    for index, name in enumerate(roles):
+        split[name] = spare // len(roles) + (index < spare % len(roles))
+    return {**split, "advantages": 0}
 
 
 def split_async(total: int, reference: bool, actor_fwd: bool, per_node: int = 8) -> dict[str, int]:
@@ -69,11 +110,16 @@ def plan_gpus(draft: Draft, batch: BatchPlan, model: ModelChoice | None, kl: boo
         RefusedInput: the GPUs are no numbers, or the recipe's own sizes do not divide them.
     """
     facts = draft.facts
-    nodes, per_node = total_gpus(facts)
-    total = nodes * per_node
-    draft.say((NODES, PER_NODE), "derived", "--resource", f"{nodes} x {per_node} = {total} GPUs")
+    pool = gpu_pool(facts)
+    total, per_node = pool.total, pool.per_node
+    _pool_said(draft, pool)
     actor_fwd = batch.rollout_batch_size * batch.n_samples_per_prompt != batch.global_batch_size
-    split = {} if draft.async_refusals else split_async(total, kl, actor_fwd, per_node)
+    if pool.rollout:
+        split = split_own(total, pool.rollout, kl, actor_fwd)
+    else:
+        split = split_async(total, kl, actor_fwd, per_node)
+    if draft.async_refusals:
+        split = {}
     prompts = max(1, batch.rollout_batch_size // batch.updates_per_rollout)
     numbers = model.architecture if model else None
     if facts.megatron:
@@ -86,7 +132,7 @@ def plan_gpus(draft: Draft, batch: BatchPlan, model: ModelChoice | None, kl: boo
     plan = GpuPlan(
         total=total,
         per_node=per_node,
-        nodes=nodes,
+        nodes=pool.nodes,
         tensor_parallel=sizes.tensor,
         pipeline_parallel=sizes.pipeline,
         context_parallel=sizes.context,
@@ -101,6 +147,19 @@ def plan_gpus(draft: Draft, batch: BatchPlan, model: ModelChoice | None, kl: boo
         draft.flag("--num-gpus-per-node", per_node, "PERF", "gpus")
     _mode_flags(draft, plan, batch)
     return plan
+
+
+def _pool_said(draft: Draft, pool: Pool) -> None:
+    text = f"{pool.nodes} x {pool.per_node} = {pool.total} GPUs"
+    if pool.rollout:
+        text = f"{pool.total - pool.rollout} of the trainer and {pool.rollout} for generation = {pool.total} GPUs"
+        draft.say(ROLLOUT_POOL, "derived", "--resource", f"{text}; async keeps {pool.rollout} for generation")
+        draft.decide(
+            "GPUs of a recipe that trains and generates apart",
+            f"{pool.total}",
+            f"{text}: sync shares them all, async gives generation its {pool.rollout}",
+        )
+    draft.say((NODES, PER_NODE), "derived", "--resource", text)
 
 
 @dataclass(frozen=True)

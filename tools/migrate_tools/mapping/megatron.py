@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from migrate_tools.mapping.draft import Draft, shell
-from migrate_tools.mapping.facts import ACTOR, MODEL, number_text
+from migrate_tools.mapping.facts import ACTOR, MODEL, ROLLOUT, number_text
 from migrate_tools.model import Setting
 
 OVERRIDE = ACTOR + "megatron.override_transformer_config."
@@ -50,6 +50,7 @@ def place_megatron(draft: Draft) -> None:
         if name not in RECOMPUTE:
             _option(draft, setting, name)
     _virtual_stages(draft)
+    _routing_replay(draft)
 
 
 def _recompute(draft: Draft) -> None:
@@ -129,3 +130,25 @@ def _virtual_stages(draft: Draft) -> None:
         draft.say(key, "exact", "--num-virtual-stages-per-pipeline-rank", "interleaved pipeline", "speed")
     else:
         draft.say(key, "automatic", (), "no interleaving", "speed")
+
+
+ROUTER = tuple(ACTOR + f"{part}router_replay.mode" for part in ("", "megatron.", "veomni."))
+REPLAY: Final = {
+    "r2": ("--use-routing-replay", "the routes of the old log-probs are replayed in the update"),
+    "r3": ("--use-rollout-routing-replay", "the routes of the rollout engine are replayed in training"),
+}
+"""verl's replay of expert routes -> Relax's switch."""
+
+
+def _routing_replay(draft: Draft) -> None:
+    mode = draft.facts.text(*ROUTER, default="disabled").lower()
+    if mode not in REPLAY:
+        draft.say(ROUTER, "exact", (), "expert routes are not replayed")
+        return
+    flag, reason = REPLAY[mode]
+    draft.flag(flag, None, "ALGO")
+    draft.say(ROUTER, "exact", flag, reason)
+    sent = ROLLOUT + "enable_rollout_routing_replay"
+    draft.say(
+        sent, "automatic", flag if mode == "r3" else (), "Relax asks its engine for the routes where they are used"
+    )

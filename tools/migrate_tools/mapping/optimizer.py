@@ -154,8 +154,17 @@ def _warmup(draft: Draft, updates: int, total: int | None) -> None:
         draft.say((step_key, ratio_key), "exact", (), "no warm-up")
 
 
+OFFLOAD_KEYS = (ACTOR + "fsdp_config.optimizer_offload", ACTOR + "megatron.optimizer_offload")
+
+
 def _offload(draft: Draft) -> None:
     facts = draft.facts
+    for key in OFFLOAD_KEYS:
+        if facts.flag(key):
+            draft.say(key, "exact", "--optimizer-cpu-offload", "optimizer states on the CPU", "speed")
+        else:
+            text = "on the GPU in the recipe; the script keeps it on the CPU, as the migration guide says"
+            draft.say(key, "approximate", "--optimizer-cpu-offload", text, "speed")
     keys = [item.key for item in facts.set_below(OPTIM + "override_optimizer_config.")]
     for flag in ("--optimizer-cpu-offload", "--overlap-cpu-optimizer-d2h-h2d", "--use-precision-aware-optimizer"):
         draft.flag(flag, None, "OPTIMIZER")

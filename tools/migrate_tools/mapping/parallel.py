@@ -25,7 +25,10 @@ ULYSSES = (
     ACTOR + "veomni.ulysses_parallel_size",
     ACTOR + "fsdp_config.turbo_config.distributed.ulysses_parallel_size",
 )
-FSDP_EXPERT = ACTOR + "veomni.expert_parallel_size"
+FSDP_EXPERT = (
+    ACTOR + "veomni.expert_parallel_size",
+    ACTOR + "fsdp_config.turbo_config.distributed.expert_parallel_size",
+)
 TP_BY_SIZE = ((2.0, 1), (5.0, 2), (10.0, 4), (40.0, 8))
 """Billions of parameters up to which an FSDP recipe gets this tensor parallel size; 8 above."""
 EP_BY_SIZE = ((60.0, 8), (150.0, 16), (300.0, 32))
@@ -176,7 +179,7 @@ def _from_ulysses(draft: Draft, total: int) -> int:
 
 
 def _fsdp_experts(draft: Draft, total: int, model: Architecture | None) -> int:
-    own = draft.facts.integer(FSDP_EXPERT)
+    own = draft.facts.integer(*FSDP_EXPERT)
     if model is None or model.experts is None:
         draft.say(FSDP_EXPERT, "automatic", (), "no experts to spread", "speed")
         return 1
@@ -185,7 +188,7 @@ def _fsdp_experts(draft: Draft, total: int, model: Architecture | None) -> int:
         wanted = own
     size = next(size for size in range(min(wanted, total), 0, -1) if total % size == model.experts.count % size == 0)
     why = (
-        f"the recipe's {FSDP_EXPERT}"
+        f"the recipe's own size, {own}"
         if size == own
         else f"{model.billions:.0f}B parameters in {model.experts.count} experts on {total} GPUs: memory and speed only"
     )
