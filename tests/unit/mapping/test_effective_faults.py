@@ -193,3 +193,13 @@ def test_a_hook_that_nobody_registered_does_not_pass_for_verls_aggregation() -> 
         assert not rows_of(draft, item, own)["loss aggregation"].same
     finally:
         del HOOK_EFFECTS["sum_per_sequence"]
+
+
+def test_a_dual_clip_that_cannot_act_is_no_difference() -> None:
+    """With one update a batch the ratio stays at 1 in verl, whatever bound is written on either side."""
+    _, item = translated({**RICH, ACTOR + "ppo_mini_batch_size": RICH["data.train_batch_size"]}, "on-policy")
+    row = next(row for row in item.effective if row.name == "dual clip")
+    assert row.same
+    assert "cannot act" in row.verl
+    _, several = translated(RICH, "on-policy")
+    assert not next(row for row in several.effective if row.name == "dual clip").same

@@ -86,7 +86,13 @@ def _close_filter(one: Any, other: Any) -> bool:
     return bool(made[0] <= made[1] + 1e-6 and made[1] < made[0] + 1.0) if one["on"] else bool(made[0] == made[1])
 
 
+def _close_dual(one: Any, other: Any) -> bool:
+    """The same bound, or one that verl never reaches: with one update a batch no ratio leaves 1."""
+    return one == "cannot act" or equal(one, other)
+
+
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "dual clip": _close_dual,
     "learning rate over the run": _close_rates,
     "group filter": _close_filter,
 }

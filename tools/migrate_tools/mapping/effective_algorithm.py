@@ -134,7 +134,7 @@ def _verl_dual(facts: Facts, updates: int, mode: Mode) -> Side:
         return Side("none", "none")
     dual = facts.number(DUAL, default=3.0)
     if updates == 1 and not mode.bypass and mode.name == "vanilla":
-        return Side("none", f"{dual}, cannot act: one update a batch")
+        return Side("cannot act", f"{dual}, cannot act: one update a batch")
     return plain(dual)
 
 
