@@ -49,7 +49,7 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
         "0.4", "grpo", "group mean", whiten=True,
         exact="the same advantage; Relax's own estimator of the name is not used: it demands a k2 KL loss",
     ),
-    "gae": Estimator("0.2", "ppo", "critic", whiten=True, exact="the same formula; Relax applies no KL with a critic"),
+    "gae": Estimator("0.1", "ppo", "critic", whiten=True, exact="the same formula; Relax applies no KL with a critic"),
     "gpg": Estimator(
         "0.5", "grpo", "hook", "gpg_advantage", whole_rollout=True,
         exact="the same formula over the rollout; under the on-policy policy that is one mini batch of verl",
@@ -66,7 +66,7 @@ ESTIMATORS: Final[dict[str, Estimator]] = {
         "reward hooks of Relax have none, its loss hook sees one micro batch",
     ),
     "tir_optimal_token_baseline": Estimator(
-        "0.8", "",
+        "0.7.1", "",
         refusal="the baseline of a token needs the training policy's probabilities of all samples of the prompt; the "
         "reward hooks of Relax have none, its loss hook sees one micro batch",
     ),
@@ -92,7 +92,7 @@ class PolicyLoss:
 
 LOSSES: Final[dict[str, PolicyLoss]] = {
     "vanilla": PolicyLoss(
-        "0.2", "dual_clip_loss", "grpo", "ratio is 1",
+        "0.1", "dual_clip_loss", "grpo", "ratio is 1",
         exact="Relax's own loss where no dual clip can act (one update a rollout: the ratio stays 1); else the hook, "
         "because Relax parses --eps-clip-c and does not apply it",
     ),
@@ -105,8 +105,8 @@ LOSSES: Final[dict[str, PolicyLoss]] = {
         exact="Relax's own loss while the ratio stays 1; else the hook: verl clips both ways, Relax by the sign of A",
     ),
     "gpg": PolicyLoss("0.5", "gpg_loss", exact="the same loss"),
-    "clip_cov": PolicyLoss("0.4", "clip_cov_loss", exact="the same loss; covariance over a micro batch on both sides"),
-    "kl_cov": PolicyLoss("0.4", "kl_cov_loss", exact="the same loss; covariance over a micro batch on both sides"),
+    "clip_cov": PolicyLoss("0.4.1", "clip_cov_loss", exact="the same loss; covariance over a micro batch on both"),
+    "kl_cov": PolicyLoss("0.4.1", "kl_cov_loss", exact="the same loss; covariance over a micro batch on both"),
     "geo_mean": PolicyLoss(
         "0.6", "geometric_mean_loss", per_sequence="always",
         exact="the same loss, averaged over the batch; since 0.8 verl adds up the means of micro batches, so that its "
@@ -141,7 +141,7 @@ class Aggregation:
 
 AGGREGATIONS: Final[dict[str, Aggregation]] = {
     "token-mean": Aggregation(
-        "0.2", "--calculate-per-token-loss",
+        "0.1", "--calculate-per-token-loss",
         "exact since 0.8; before it verl averages the tokens of each micro batch and then micro batches, Relax always "
         "the tokens of the batch",
     ),
