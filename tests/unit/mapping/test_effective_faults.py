@@ -126,6 +126,7 @@ FAULTS: list[tuple[str, Callable[[Sequence[Flag]], list[Flag]], str]] = [
     ("evaluation before training", extra("--skip-eval-before-train"), "evaluation"),
     ("checkpoint cadence", value("--save-interval", "21"), "checkpoints"),
     ("checkpoints kept", value("--max-actor-ckpt-to-keep", "1"), "checkpoints"),
+    ("a checkpoint for every rollout", extra("--rotate-ckpt"), "checkpoints"),
     ("prompt length", value("--rollout-max-prompt-len", "1024"), "lengths"),
     ("no prompt length", without("--rollout-max-prompt-len"), "prompts that are too long"),
     ("response length", value("--rollout-max-response-len", "256"), "lengths"),

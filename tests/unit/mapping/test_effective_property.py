@@ -131,7 +131,8 @@ def expected(changes: dict[str, Any], rows: int | None) -> dict[str, Any]:
         found["length of training"] = {"updates": total * (prompts // mini)}
         found["prompts seen"] = {"prompts": total * prompts}
     if test > 0:
-        found["evaluation"] = {"prompts": test * prompts, "before": config["trainer.val_before_train"]}
+        before = config["trainer.val_before_train"]
+        found["evaluation"] = {"prompts": test * prompts, "before": before, "besides": "at the end"}
         found["evaluation sampling"] = {
             "temperature": config[VAL + "temperature"],
             "top_p": 1.0,
@@ -156,7 +157,10 @@ def test_rows_that_are_the_same_have_the_numbers_of_the_settings(
         if row.same:
             assert row.relax_value == number, (name, row.relax_value, number)
     assert not [row for row in item.effective if not row.explained], item.cap_reasons
-    by_policy = {"samples a step", "updates a step", "learning rate advances"}
+    if "evaluation" in wanted:
+        cadence = table["evaluation"].relax_value
+        assert {**cadence, "besides": "at the end"} == wanted["evaluation"]
+    by_policy = {"samples a step", "updates a step", "learning rate advances", "evaluation"}
     for name in set(wanted) - by_policy:
         if name != "length of training" or steps_of(changes, rows) is not None:
             assert table[name].same, (name, table[name])

@@ -23,8 +23,10 @@ from migrate_tools.model import EffectRow, Flag, Hook, Risk, Translated
 
 __all__ = ["argv_of", "effective_rows", "unexplained"]
 
-SPEED: Final = frozenset({"GPUs", "GPUs an engine", "micro batch", "parallel sizes"})
-"""Rows that change speed and memory, not what is learned."""
+SPEED: Final = frozenset(
+    {"GPUs", "GPUs an engine", "micro batch", "parallel sizes", "evaluation", "evaluation sampling", "checkpoints"}
+)
+"""Rows that change speed, memory or what is reported, not what is learned."""
 UNEXPLAINED: Final = "nothing that was translated accounts for this: check the flag"
 
 

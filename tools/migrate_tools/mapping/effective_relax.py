@@ -254,13 +254,24 @@ def evaluates(values: Values) -> bool:
 
 
 def _upkeep(values: Values) -> dict[str, Side]:
+    """Cadences (redai-studio/Relax relax/components/rollout.py 0d0fa7aa, _should_eval; actor.py 0d7808fb).
+
+    Epochs given by --num-epoch bring an evaluation at the end of each; no rule evaluates after the last rollout.
+    """
     prompts = int(values["rollout_batch_size"])
     cadence = Side("never", "never")
     if evaluates(values):
-        cadence = every_side(int(values["eval_interval"]), prompts, not values.get("skip_eval_before_train"))
-    keep = values.get("max_actor_ckpt_to_keep") if values.get("rotate_ckpt") else None
+        interval, rollouts = int(values["eval_interval"]), values.get("num_rollout")
+        besides = "at the end of each epoch"
+        if rollouts is not None:
+            besides = "" if int(rollouts) % interval else "at the end"
+        elif values.get("num_epoch") == 1:
+            besides = "at the end"
+        cadence = every_side(interval, prompts, not values.get("skip_eval_before_train"), besides)
     save = int(values.get("save_interval") or -1) if values.get("save") else -1
-    return {"evaluation": cadence, "checkpoints": kept_side(save, prompts, keep)}
+    if save > 0 and values.get("rotate_ckpt"):
+        save = 1
+    return {"evaluation": cadence, "checkpoints": kept_side(save, prompts, values.get("max_actor_ckpt_to_keep"))}
 
 
 def roles_text(values: Values) -> str:

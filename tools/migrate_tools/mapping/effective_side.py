@@ -76,10 +76,18 @@ def sampling_side(temperature: float, top_p: float, top_k: int, samples: int | N
     return Side(value, shown if samples is None else f"{samples} sample(s), {shown}")
 
 
-def every_side(steps: int, prompts: int, before: bool) -> Side:
-    """A cadence in prompts, so that steps of two sizes compare."""
-    text = f"every {steps} x {prompts} = {steps * prompts} prompts"
-    return Side({"prompts": steps * prompts, "before": before}, text + (", also before training" if before else ""))
+def every_side(steps: int, prompts: int, before: bool, besides: str) -> Side:
+    """A cadence in prompts, so that steps of two sizes compare; `besides`: when else ("at the end")."""
+    text = ", ".join(
+        part
+        for part in (
+            f"every {steps} x {prompts} = {steps * prompts} prompts",
+            "before training" if before else "",
+            besides,
+        )
+        if part
+    )
+    return Side({"prompts": steps * prompts, "before": before, "besides": besides or "never"}, text)
 
 
 def kept_side(steps: int, prompts: int, keep: int | None) -> Side:

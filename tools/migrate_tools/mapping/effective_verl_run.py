@@ -106,9 +106,11 @@ def _overlong(facts: Facts) -> Side:
 def _upkeep(facts: Facts, size: Counts) -> dict[str, Side]:
     every, before = evaluates(facts), facts.flag("trainer.val_before_train", default=True)
     if every:
-        cadence = every_side(every, size.prompts, before)
+        cadence = every_side(every, size.prompts, before, "at the end")
     elif before and facts.launch.data.val and (facts.integer("trainer.test_freq") or -1) <= 0:
-        cadence = Side("ends", "before and after training only")
+        # Until 0.2 the trainer validated after the last step whatever test_freq said.
+        after = facts.version < (0, 3)
+        cadence = Side("before", f"before {'and after ' if after else ''}training only")
     else:
         cadence = Side("never", "never" if facts.launch.data.val else "never (no validation files)")
     save, keep = facts.integer("trainer.save_freq") or -1, facts.integer("trainer.max_actor_ckpt_to_keep")

@@ -91,9 +91,17 @@ def _share(case: Case) -> str:
     return ""
 
 
-def _no_data(case: Case) -> str:
-    if case.verl.value == "ends" and case.relax.value == "never":
-        return "verl evaluates once before and once after training; Relax only with an evaluation interval"
+def _evaluation(case: Case) -> str:
+    """The moments besides the cadence, which is the same."""
+    if case.verl.value == "before" and case.relax.value == "never":
+        return f"verl evaluates {case.verl.text}; Relax only with an evaluation interval"
+    if not isinstance(case.verl.value, dict) or not isinstance(case.relax.value, dict):
+        return ""
+    same = all(case.verl.value[name] == case.relax.value[name] for name in ("prompts", "before"))
+    if same and case.relax.value["besides"] == "at the end of each epoch":
+        return "with --num-epoch Relax evaluates at the end of each epoch too"
+    if same and case.relax.value["besides"] == "never":
+        return "verl evaluates after its last step in any case, Relax after a rollout that the interval divides"
     return ""
 
 
@@ -161,7 +169,7 @@ _BY_ROW: Final[dict[str, tuple[Explain, ...]]] = {
     "learning-rate schedule": (_share, _unbalanced),
     "learning rate over the run": (_share, _unbalanced, _cycles),
     "weight decay on": (_decayed,),
-    "evaluation": (_no_data,),
+    "evaluation": (_evaluation,),
     "old log-probs": (_ppo_logprobs,),
     "KL": (_ppo_kl,),
     "reference policy": (_no_kl,),

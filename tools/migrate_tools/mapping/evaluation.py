@@ -75,7 +75,8 @@ def _none(draft: Draft, every: int, files: bool, keys: list[str]) -> None:
     draft.say(FILES, "no_effect", (), "nothing is evaluated during training")
     draft.say(keys, "no_effect", (), "nothing is evaluated during training")
     if files and draft.facts.flag(BEFORE, default=True):
-        text = "verl evaluates once before and once after training; Relax only with an evaluation interval"
+        after = " and once after" if draft.facts.version < (0, 3) else ""
+        text = f"verl evaluates once before{after} training; Relax only with an evaluation interval"
         draft.say(BEFORE, "approximate", (), text)
     else:
         draft.say(BEFORE, "no_effect", (), "nothing is evaluated")

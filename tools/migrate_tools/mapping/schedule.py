@@ -101,10 +101,9 @@ def _keep(draft: Draft) -> None:
     if not count or count < 1:
         draft.say(KEEP, "automatic", (), "all checkpoints are kept")
         return
+    # --rotate-ckpt would save after every rollout besides (redai-studio/Relax relax/components/actor.py 0d7808fb).
     draft.flag("--max-actor-ckpt-to-keep", count, "CKPT")
-    draft.flag("--rotate-ckpt", None, "CKPT")
-    draft.flag("--async-save", None, "CKPT", "--rotate-ckpt demands it")
-    draft.say(KEEP, "exact", ("--max-actor-ckpt-to-keep", "--rotate-ckpt"), "older checkpoints are deleted")
+    draft.say(KEEP, "exact", "--max-actor-ckpt-to-keep", "older checkpoints are deleted")
 
 
 def _resume(draft: Draft, folder: str, saving: bool) -> None:
