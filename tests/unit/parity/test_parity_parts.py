@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from migrate_tools.model import DataSpec, RewardSpec
+from migrate_tools.model import RewardSpec
 from migrate_tools.parity import forms, guard, mine, patterns, supervise, texts
+from migrate_tools.parity.case import prompt_of
 from migrate_tools.parity.cases import make_cases
-from migrate_tools.parity.oracle import as_prompted
 from migrate_tools.parity.tape import Tape
 from migrate_tools.parity.values import encode, number, same
 from migrate_tools.parity.verdicts import judge
@@ -274,9 +274,9 @@ def test_tags_that_a_scorer_looks_for_give_blocks_in_every_order() -> None:
 
 
 def test_prompt_without_a_template_is_the_first_message() -> None:
-    rows = [{"prompt": [{"role": "user", "content": "asked: <think>"}, {"role": "user", "content": "no"}]}]
-    assert as_prompted(rows, DataSpec(prompt_form="templated")) == [{"prompt": "asked: <think>"}]
-    assert as_prompted(rows, DataSpec(prompt_form="chat")) == rows
+    row = {"prompt": [{"role": "user", "content": "asked: <think>"}, {"role": "user", "content": "no"}]}
+    assert prompt_of(row, "prompt", "templated") == "asked: <think>"
+    assert prompt_of(row, "prompt", "chat") == row["prompt"]
 
 
 def test_credentials_in_a_scorer_are_not_mined() -> None:

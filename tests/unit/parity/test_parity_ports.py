@@ -57,7 +57,8 @@ def test_an_equal_port_passes_with_both_sides_tested(
     assert evidence["accepted"] >= 0.25
     assert evidence["rejected"] >= 0.25
     assert evidence["line_coverage"]["hit"] == evidence["line_coverage"]["lines"] == 8
-    assert {"hand", "truth", "edge", "literal", "regex", "length", "special"} <= set(evidence["families"])
+    families = {"hand", "pairs", "edits", "literal", "regex", "length", "cross"}
+    assert families | {"truth", "edge", "special", "fields", "drawn", "guided"} <= set(evidence["families"])
     assert evidence["power"]["caught"] / evidence["power"]["seeded"] >= 0.8
     assert evidence["lists"] == {"calls": 12, "problems": []}
 

@@ -72,6 +72,14 @@ def both_texts(raw: str, prompt: Any, decoding: Decoding, markers: texts.Family,
     return old, new
 
 
+def prompt_of(row: Mapping[str, Any], key: str, form: str) -> Any:
+    """The prompt that verl makes its text from: the first message alone where it applies no template."""
+    messages = row.get(key)
+    if form == "templated" and messages is not None and not isinstance(messages, str) and len(messages):
+        return str(messages[0]["content"])
+    return messages
+
+
 def ground_truth(row: Mapping[str, Any]) -> Any:
     """reward_model.ground_truth of a row, or None."""
     model = row.get("reward_model")

@@ -5,9 +5,11 @@ Runs inside the sandbox too: standard library only.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 FILLER = "Let us think about this step by step. "
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -90,6 +92,47 @@ def number_edit(text: str, rng: Random) -> str | None:
 def shown(value: float) -> str:
     """A number as a person writes it."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(round(value, 9))
+
+
+def json_edit(text: str, rng: Random) -> str | None:
+    """The text with its first JSON list or object in another shape; None where it has none."""
+    for match in re.finditer(r"[\[{]", text[:4000]):
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        return text[: match.start()] + json.dumps(_reshaped(value, rng), ensure_ascii=False) + text[end:]
+    return None
+
+
+def _reshaped(value: Any, rng: Random) -> Any:
+    """Another value near a parsed one: items repeated, moved, left out or of another type, at any depth."""
+    if isinstance(value, (list, dict)) and value and rng.random() < 0.5:
+        places: list[Any] = list(value) if isinstance(value, dict) else list(range(len(value)))
+        copy: Any = value.copy()
+        place = rng.choice(places)
+        copy[place] = _reshaped(value[place], rng)
+        return copy
+    if isinstance(value, list):
+        moved = [*value, *(_shifted(item, step) for item in value[-1:] for step in (1, 2))]
+        return rng.choice(([], value[:1], value * 2, value * 3, value[::-1], [value], value[1:], moved, None, {}))
+    if isinstance(value, dict):
+        key = rng.choice(list(value) or [""])
+        rest = {name: item for name, item in value.items() if name != key}
+        other = {**rest, f"{key}_": 1}
+        return rng.choice((rest, {}, [value], other, {**value, key: None}, {**value, "extra": 1}, [value] * 3))
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return rng.choice((value + 1, value - 1, -value, value + 0.5, str(value), None, [value], value * 1000))
+    return rng.choice((None, 1, f" {value}", str(value).upper(), "", [value], True))
+
+
+def _shifted(value: Any, step: int) -> Any:
+    """A value of the same shape with every number moved."""
+    if isinstance(value, list):
+        return [_shifted(item, step) for item in value]
+    if isinstance(value, dict):
+        return {key: _shifted(item, step) for key, item in value.items()}
+    return value + step if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
 def insert(text: str, piece: str, rng: Random) -> str:

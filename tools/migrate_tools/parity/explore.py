@@ -1,9 +1,9 @@
 """Looks for inputs inside the sandbox: runs the given ones on the old reward, then changed ones, led by what it does.
 
-`python -m migrate_tools.parity.explore /work/job.json` writes explored.jsonl (every case that was run, in order) and
-explored.json (coverage of the scorer, texts it looked for). A case is never dropped for what it did. Which cases are
-made depends on the scorer and the number of cases alone; time can only end the search early, and then the result
-says so. Standard library and pyarrow only.
+`python -m migrate_tools.parity.explore /work/job.json` writes explored.jsonl (every input that was run, in order) and
+explored.json (which of them become cases, coverage of the scorer). Given cases are all kept. Which ones are made
+depends on the scorer and the number of cases alone; time can only end the search early, and then the result says so.
+Standard library and pyarrow only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from migrate_tools.parity import old_side, probes, supervise, texts
-from migrate_tools.parity.case import Case, answers_of, make_case
+from migrate_tools.parity.case import Case, answers_of, make_case, prompt_of
+from migrate_tools.parity.chosen import choose
 from migrate_tools.parity.guide import Guide
 from migrate_tools.parity.probe_rewriter import Site
 from migrate_tools.parity.sandbox_data import load_cases, load_rows
@@ -35,7 +36,7 @@ def main(argv: list[str]) -> None:
     seeds = [Case(**case) for case in load_cases(folder / job["cases"])]
     rows = load_rows(folder, job["rows"], job["reader"])
     plain = rows if job["reader"] == "python" else load_rows(folder, job["rows"], "python")
-    total = max(job["budget"], len(seeds))
+    total = max(job["runs"], len(seeds))
     began = time.monotonic()
     records = supervise.run_items(
         range(total),
@@ -48,11 +49,11 @@ def main(argv: list[str]) -> None:
     result = {
         "ran": sum("case" in entry for entry in logged),
         "of": total,
+        "chosen": choose(logged, len(seeds), job["budget"]),
         "setup": next((record["error"] for record in records.values() if record["kind"] == "setup"), ""),
         "timeouts": done.count("timeout"),
         "seconds": round(time.monotonic() - began, 3),
         "coverage": coverage(folder, logged, job["functions"]),
-        "patterns": list(dict.fromkeys(text for entry in logged for text in entry.get("patterns", ())))[:24],
     }
     (folder / RESULT).write_text(json.dumps(result), encoding="utf-8")
 
@@ -64,11 +65,11 @@ class Search:
         self, job: Mapping[str, Any], folder: Path, rows: list[Any], plain: list[Any], seeds: list[Case]
     ) -> None:
         self._folder = folder
-        self._prompts = [row.get(job["prompt_key"]) for row in plain]
+        self._prompts = [prompt_of(row, job["prompt_key"], job["prompt_form"]) for row in plain]
         self._seeds = seeds
         self._decoding = SimpleNamespace(**job["decoding"])
         self._markers = FAMILIES[job["family"]]
-        self._guide = Guide([answers_of(row) for row in plain], job["mined"], job["own_rows"])
+        self._guide = Guide([answers_of(row) for row in plain], job["choices"], job["mined"], job["own_rows"])
         for line in _lines(folder / LOG):
             self._take_up(json.loads(line))
         self._notes = probes.install(job["probed"])
@@ -77,7 +78,6 @@ class Search:
         self._score = old_side.make_runner(job, rows, self._cases, 0)
         self._sites = 0
         self._log = (folder / LOG).open("a", encoding="utf-8")
-        self._patterns: set[str] = set()
 
     def run(self, index: int) -> dict[str, Any]:
         """Runs the case with this number."""
@@ -91,9 +91,7 @@ class Search:
         found, pairs = self._noted(record)
         score = number(record["score"]) if record["kind"] == "value" else None
         fresh = self._guide.learn(case, found, pairs, score)
-        patterns = [text for text in self._notes.patterns if text not in self._patterns]
-        self._patterns.update(patterns)
-        entry = {"new": fresh, "score": score, "patterns": patterns, "pairs": pairs if fresh else []}
+        entry = {"new": fresh, "score": score, "pairs": pairs if fresh else []}
         self._write({key: value for key, value in entry.items() if value not in ([], None)})
         if len(self._notes.sites) != self._sites:
             self._sites = len(self._notes.sites)

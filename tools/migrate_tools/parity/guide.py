@@ -18,6 +18,12 @@ from migrate_tools.parity.solve import solutions
 
 LONGEST = 60_000
 """Characters of a made text, at most."""
+SHORT = 4000
+"""Characters of an accepted response that others are made from, at most."""
+TEMPLATES = 160
+SWEPT_ROWS = 6
+"""Own rows on which other forms of the answer are tried."""
+HOLE = "\x1a"
 TASKS_A_SITE = 5
 SCORES = 24
 """So many different rewards count as something new."""
@@ -48,18 +54,39 @@ class _Task(NamedTuple):
 class Guide:
     """Learns from every case that was run and proposes the next one."""
 
-    def __init__(self, answers: Sequence[Sequence[str]], mined: Mapping[str, Any], own_rows: int) -> None:
+    def __init__(
+        self,
+        answers: Sequence[Sequence[str]],
+        choices: Sequence[Sequence[str]],
+        mined: Mapping[str, Any],
+        own_rows: int,
+    ) -> None:
+        """Args:
+        answers: right answers of every row.
+        choices: further texts to put in the place of an answer, for every row.
+        mined: literals and numbers of the scorer.
+        own_rows: that many rows at the front are the recipe's own.
+        """
         self._answers = answers
+        self._choices = choices
         self._mined = mined
         self._own_rows = max(1, own_rows)
         self._known: set[str] = set()
         self._inputs: set[tuple[int, str, int]] = set()
         self._corpus: list[Case] = []
         self._good: list[Case] = []
-        self._bad: list[Case] = []
+        self._templates: dict[str, None] = {}
+        rows = [*_few(self._own_rows, SWEPT_ROWS), *range(self._own_rows, len(answers))]
+        self._sweep = [
+            (row, texts[level])
+            for level in range(max(map(len, choices), default=0))
+            for row in rows
+            if level < len(texts := choices[row])
+        ]
+        """Row and text for the value's place: the likeliest texts of every row first."""
+        self._crosses = 0
         self._ran = 0
         self._accepted = 0
-        self._best = 0.0
         self._tasks: deque[_Task] = deque()
         self._tried: Counter[str] = Counter()
         self._scores: set[str] = set()
@@ -81,11 +108,11 @@ class Guide:
             self._corpus.append(case)
             for site, how, left, right in pairs:
                 self._plan(case, site, how, left, right)
-        if good and len(case.raw) <= 4000 and self._fills(case):
+        if good and len(case.raw) <= SHORT and case.family != "edge":
             self._good.append(case)
-            self._best = max(self._best, score or 0.0)
-        elif not good and case.family not in ("edge", "length"):
-            self._bad.append(case)
+            value = self._value_in(case)
+            if value and len(self._templates) < TEMPLATES:
+                self._templates.setdefault(case.raw.replace(value, HOLE))
         return fresh
 
     def propose(self, number: int) -> Proposal:
@@ -128,30 +155,41 @@ class Guide:
 
     def _candidate(self, turn: int, rng: Random) -> Proposal | None:
         share = self._accepted / max(1, self._ran)
-        uneven = min(share, 1 - share)
-        balancing = uneven < WANTED and bool(self._good)
-        if balancing and (turn % 2 == 0 or uneven < WANTED / 2 and turn % 4 == 1):
+        if min(share, 1 - share) < WANTED and self._good and turn % 4 == 0:
             return self._balanced(turn, rng, more_good=share < 0.5)
-        if turn % 3 != 2:
+        if turn % 4 == 1 and self._templates and self._sweep:
+            return self._crossed()
+        if turn % 4 != 3:
             while self._tasks:
                 task = self._tasks.popleft()
                 if not self._settled(task.site):
                     return Proposal(task.row, "guided", task.raw)
         return self._changed(rng)
 
+    def _crossed(self) -> Proposal:
+        """An accepted response with another form of the answer, or another answer, in the value's place."""
+        templates = list(self._templates)
+        turn = self._crosses
+        self._crosses += 1
+        row, text = self._sweep[turn % len(self._sweep)]
+        template = templates[(turn + turn // len(self._sweep)) % len(templates)]
+        return Proposal(row, "cross" if row < self._own_rows else "pairs", template.replace(HOLE, text))
+
     def _balanced(self, turn: int, rng: Random, *, more_good: bool) -> Proposal | None:
         """An accepted response written for another row, its value a wrong one when refusals are few."""
-        base = self._good[turn // 2 % len(self._good)] if rng.random() < 0.7 else rng.choice(self._good)
+        base = self._good[turn // 4 % len(self._good)] if rng.random() < 0.7 else rng.choice(self._good)
         row = rng.randrange(self._own_rows) if rng.random() < 0.7 else rng.randrange(len(self._answers))
-        value = next((value for value in self._answers[base.row] if value and value in base.raw), None)
-        if value is None:
-            row = base.row
-            return Proposal(row, "balance", edits.plain_edit(base.raw, rng.randrange(64)), base.length)
+        value = self._value_in(base)
+        if not value:
+            return Proposal(base.row, "balance", edits.plain_edit(base.raw, rng.randrange(64)), base.length)
         other = rng.choice(list(self._answers[row]))
         if not more_good:
             other = forms.wrong_for(other)
         decoration = rng.choice(("{}", "{}", edits.FILLER + "{}", "{}\n\n", "{}\n" + edits.FILLER))
         return Proposal(row, "balance", decoration.replace("{}", base.raw.replace(value, other)))
+
+    def _value_in(self, case: Case) -> str:
+        return next((value for value in self._answers[case.row] if value and value in case.raw), "")
 
     def _changed(self, rng: Random) -> Proposal | None:
         """A random change of a case that showed something new, or of an accepted one."""
@@ -159,16 +197,18 @@ class Guide:
         if not pool:
             return None
         base = pool[-1 - int(len(pool) * rng.random() ** 2)] if rng.random() < 0.5 else rng.choice(pool)
-        return Proposal(base.row, "guided", self._edit(base, rng) or "", None)
+        return Proposal(base.row, "guided", self._edit(base, rng) or "")
 
     def _edit(self, base: Case, rng: Random) -> str | None:
-        raw, values = base.raw, self._answers[base.row]
+        raw, value = base.raw, self._value_in(base)
         literals = self._mined["literals"]
+        shaped = edits.json_edit(raw, rng) if rng.random() < 0.3 else None
+        if shaped is not None:
+            return shaped
         choice = rng.randrange(9)
         if choice == 0:
             return edits.plain_edit(raw, rng.randrange(1024))
         if choice == 1:
-            value = next((value for value in values if value and value in raw), "")
             return edits.value_edit(raw, value, rng.randrange(1024))
         if choice == 2:
             return edits.number_edit(raw, rng)
@@ -182,11 +222,11 @@ class Guide:
             size = rng.choice(self._mined["numbers"]) + rng.choice((-1, 0, 1))
             return edits.resized(raw, size, rng.random() < 0.5)
         if choice == 7 and literals:
-            value = next((value for value in values if value and value in raw), "")
             piece, middle = rng.choice(literals), len(value) // 2
             form = rng.choice((piece + value, value + piece, value[:middle] + piece + value[middle:]))
             return raw.replace(value, form) if value else raw + piece
         return re.sub(r"\s+", lambda space: rng.choice((" ", "\n", "", space.group())), raw)
 
-    def _fills(self, case: Case) -> bool:
-        return case.family != "edge"
+
+def _few(total: int, count: int) -> list[int]:
+    return [position * total // count for position in range(count)] if total > count else [*range(total)]

@@ -13,7 +13,7 @@ from migrate_tools.model import Launch, Recipe
 from migrate_tools.parity import explore, oldjob
 from migrate_tools.parity.case import Case
 from migrate_tools.parity.frozen import CASES
-from migrate_tools.parity.mine import Mined
+from migrate_tools.parity.inputs import Inputs
 from migrate_tools.parity.sandbox_data import fresh_folder
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
 
@@ -26,11 +26,13 @@ class Found:
     """What the search gave."""
 
     cases: list[Case]
-    """The given cases and those made from them, in the order in which they were run."""
+    """The given cases and the chosen ones of those made from them, in the order in which they were run."""
     coverage: dict[str, Any] = field(default_factory=dict)
     cut: str = ""
     """Why fewer cases were made than wanted, or empty."""
     seconds: float = 0.0
+    runs: int = 0
+    """Inputs that were tried."""
 
 
 def search(
@@ -39,37 +41,37 @@ def search(
     launch: Launch,
     job: dict[str, Any],
     rows_folder: Path,
-    seeds: Sequence[Case],
-    mined: Mined,
+    inputs: Inputs,
     *,
     cases: int,
-    own_rows: int,
-    family: str,
+    runs: int,
     functions: Sequence[str],
 ) -> Found:
-    """Runs `seeds` and cases made from them, `cases` in all, on the old reward; the seeds alone when it cannot run.
+    """Runs the given inputs and others made from them on the old reward; the given ones alone when it cannot run.
 
     Args:
         job: the old side's job, which names rows and scorer.
-        own_rows: that many rows at the front are the recipe's own.
-        family: name of the model family.
+        cases: so many inputs are kept.
+        runs: so many are tried.
         functions: "file:function" as named inside the sandbox, counted in the coverage even when nothing ran.
     """
     place = rows_folder.parent / "explore"
     fresh_folder(place)
     for name in job["rows"]:
         shutil.copyfile(rows_folder / name, place / name)
-    (place / CASES).write_text("".join(f"{case.line()}\n" for case in seeds), encoding="utf-8")
-    spec = launch.reward
-    facts = {"literals": list(mined.literals), "numbers": list(mined.numbers), "tags": list(mined.tags)}
+    (place / CASES).write_text("".join(f"{case.line()}\n" for case in inputs.cases), encoding="utf-8")
+    spec, mined = launch.reward, inputs.mined
     search_job = {
         **job,
         "budget": cases,
+        "runs": runs,
         "decoding": {"text": spec.text, "skip_special_tokens": spec.skip_special_tokens},
         "prompt_key": launch.data.prompt_key,
-        "family": family,
-        "mined": facts,
-        "own_rows": own_rows,
+        "prompt_form": launch.data.prompt_form,
+        "family": inputs.family.name,
+        "mined": {"literals": list(mined.literals), "numbers": list(mined.numbers)},
+        "choices": inputs.choices,
+        "own_rows": len(inputs.rows),
         "probed": list(PROBED),
         "functions": list(functions),
     }
@@ -87,16 +89,16 @@ def search(
             limits=Limits(seconds=job["total_seconds"] * 2 + 60),
         )
     )
-    return _found(place, seeds, cases)
+    return _found(place, inputs.cases, runs)
 
 
-def _found(place: Path, seeds: Sequence[Case], wanted: int) -> Found:
-    path = place / explore.RESULT
-    if not path.is_file():
-        return Found(list(seeds), cut="the search for further cases ended without a result")
+def _found(place: Path, given: Sequence[Case], runs: int) -> Found:
+    path, log = place / explore.RESULT, place / explore.LOG
+    if not path.is_file() or not log.is_file():
+        return Found(list(given), cut="" if path.is_file() else "the search for inputs ended without a result")
     result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    log = place / explore.LOG
-    logged = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.is_file() else []
+    logged = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     ran = [Case(**entry["case"]) for entry in logged if "case" in entry]
-    cut = "" if result["setup"] or len(ran) >= wanted else f"time ended the search after {len(ran)} of {wanted} cases"
-    return Found([*ran, *seeds[len(ran) :]], result["coverage"], cut, result["seconds"])
+    cut = "" if len(ran) >= runs else f"time ended the search for inputs after {len(ran)} of {runs}"
+    chosen = [ran[number] for number in result["chosen"]]
+    return Found([*chosen, *given[len(ran) :]], result["coverage"], cut, result["seconds"], len(ran))

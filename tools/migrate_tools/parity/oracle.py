@@ -9,19 +9,18 @@ import json
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.model import DataSpec, Launch, Recipe
+from migrate_tools.model import Launch, Recipe
 from migrate_tools.packages import install_command
 from migrate_tools.parity import guided, oldjob, texts
 from migrate_tools.parity.balance import shares
 from migrate_tools.parity.case import Case
-from migrate_tools.parity.cases import make_cases
 from migrate_tools.parity.frozen import CASES, ORACLE, Budget, FrozenCases, close, load
+from migrate_tools.parity.inputs import prepare
 from migrate_tools.parity.mine import Mined, mine
-from migrate_tools.parity.rows import sample_rows, write_rows
 from migrate_tools.parity.sandbox_data import fresh_folder
 from migrate_tools.parity.stubs import HEAVY
 from migrate_tools.parity.values import same
@@ -32,14 +31,20 @@ __all__ = ["Budget", "FrozenCases", "freeze", "load"]
 CASE_SECONDS = 4.0
 UNSTABLE = {"random": "it draws random numbers", "time": "it reads the clock"}
 """Traits of a scorer that let two runs differ: the second one has other seeds and a later clock."""
-SEED_PERCENT = 60
-"""Share of the cases that is made beforehand; the rest is made from what those do on the old reward."""
+SEED_PERCENT = 50
+"""Share of the cases that is made beforehand; the rest is found by running them on the old reward."""
 CLIENTS = frozenset({"aiohttp", "httpx", "openai", "requests"})
 """HTTP clients that taped answers replace."""
 
 
 def freeze(
-    recipe: Recipe, launch: Launch, *, sandbox: Sandbox, work: Path, budget: Budget | None = None
+    recipe: Recipe,
+    launch: Launch,
+    *,
+    sandbox: Sandbox,
+    work: Path,
+    budget: Budget | None = None,
+    logs: Sequence[Path] = (),
 ) -> FrozenCases:
     """Makes cases for the reward of one launch, records the old side's answers, and closes both.
 
@@ -47,12 +52,14 @@ def freeze(
         work: folder of this run; the oracle goes to `parity/<launch>/oracle` below it. One that is already closed
             there is opened, not made again, and so is that of an earlier launch with the same reward and data
             (`meta["launch"]` then names it).
+        logs: files or folders that verl logged responses to; they become cases beyond the budget.
 
     Raises:
         MachineError: the sandbox does not work.
+        UsageError: a log cannot be read.
     """
     budget = budget or Budget()
-    key = scorer_key(launch)
+    key = scorer_key(launch, logs)
     if (folder := closed_oracle(work, launch.name, key)) is not None:
         return load(folder)
     folder = work / "parity" / launch.name / "oracle"
@@ -64,58 +71,37 @@ def freeze(
         return close(folder, {**meta, "reason": reason}, [], [])
     if missing := sources.missing_packages():
         return close(folder, {**meta, "reason": missing_reason(missing), "missing": missing}, [], [])
-    rows, rows_from = sample_rows(launch.data)
-    names, rows = write_rows(rows, folder)
-    rows = as_prompted(rows, launch.data)
-    family = texts.family_of(str(launch.get("actor_rollout_ref.model.path", "")))
-    seeds = make_cases(
-        rows,
-        launch.reward,
-        sources.mined,
-        prompt_key=launch.data.prompt_key,
-        family=family,
-        budget=budget.cases * SEED_PERCENT // 100,
+    given = prepare(
+        launch, sources.mined, folder, cases=budget.cases * SEED_PERCENT // 100, budget=budget.cases, logs=logs
     )
     tape = tape_settings(launch, sources.mined)
-    meta |= {"rows": names, "rows_from": rows_from, "family": family.name, "tape": tape, "row_count": len(rows)}
-    job = _old_job(recipe, launch, names, budget.seconds, tape)
+    meta |= {"rows": given.files, "rows_from": given.rows_from, "family": given.family.name, "tape": tape}
+    meta |= {"row_count": len(given.rows), "made_rows": len(given.made)}
+    job = _old_job(recipe, launch, given.files, budget.seconds, tape)
     found = guided.search(
         sandbox,
         recipe,
         launch,
         job,
         folder,
-        seeds,
-        sources.mined,
-        cases=max(budget.cases, len(seeds)),
-        own_rows=len(rows),
-        family=family.name,
+        given,
+        cases=max(budget.cases, len(given.cases)),
+        runs=max(budget.cases * sources.search_factor() // 2, len(given.cases)),
         functions=sources.functions(),
     )
     cases = found.cases
-    meta |= {"coverage": found.coverage, "cut": found.cut, "search_seconds": found.seconds}
+    meta |= {"coverage": found.coverage, "cut": found.cut, "search": {"runs": found.runs, "seconds": found.seconds}}
     runs = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in cases], folder.parent / "old")
     if isinstance(runs, str):
         return close(folder, {**meta, "reason": runs}, [case.line() for case in cases], [])
     return _closed(folder, meta, cases, runs, sources.traits)
 
 
-def as_prompted(rows: Sequence[Mapping[str, Any]], data: DataSpec) -> list[dict[str, Any]]:
-    """The rows with the prompt that verl makes its text from: the first message alone where no template is applied."""
-    made = [dict(row) for row in rows]
-    if data.prompt_form == "templated":
-        for row in made:
-            messages = row.get(data.prompt_key)
-            if messages is not None and not isinstance(messages, str) and len(messages):
-                row[data.prompt_key] = str(messages[0]["content"])
-    return made
-
-
-def scorer_key(launch: Launch) -> str:
+def scorer_key(launch: Launch, logs: Sequence[Path] = ()) -> str:
     """Hash over everything that decides the cases and the old answers: equal keys, equal oracles."""
     reward = launch.reward.model_dump(mode="json", exclude={"source", "manager_source"})
     family = texts.family_of(str(launch.get("actor_rollout_ref.model.path", ""))).name
-    facts = [reward, launch.data.model_dump(mode="json"), family, launch.verl.root, launch.environment]
+    facts = [reward, launch.data.model_dump(mode="json"), family, launch.verl.root, launch.environment, *map(str, logs)]
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -336,6 +322,11 @@ class _Sources:
         names = {name.partition(".")[0] for name in self._third_party}
         wanted = names - set(sys.stdlib_module_names) - HEAVY - CLIENTS - {"verl", "recipe"}
         return sorted(name for name in wanted if importlib.util.find_spec(name) is None)
+
+    def search_factor(self) -> int:
+        """Inputs tried for two cases: fewer where a call may be slow."""
+        slow = {"signal", "process", "http", "judge"} & set(self.traits) or set(self._third_party) - {"numpy"}
+        return 3 if slow else 8
 
     def functions(self) -> list[str]:
         """Functions of the reward as "file:function", files as named inside the sandbox."""

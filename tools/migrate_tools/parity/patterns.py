@@ -6,8 +6,13 @@ import re
 import re._constants as sre  # type: ignore[import-not-found]
 import re._parser as sre_parse  # type: ignore[import-not-found]
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from migrate_tools.parity import forms
+
+LONGEST = 2000
+"""Characters of a drawn text, at most."""
 CATEGORIES = {
     sre.CATEGORY_DIGIT: "7",
     sre.CATEGORY_NOT_DIGIT: "d",
@@ -86,9 +91,59 @@ class _Writer:
 
 def drawn(pattern: str, count: int) -> list[str]:
     """Up to `count` texts that hypothesis draws for `pattern`; the same ones on every run."""
-    from hypothesis import HealthCheck, Phase, Verbosity, given, settings, strategies
+    from hypothesis import strategies
 
-    texts: dict[str, None] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found: list[str] = _collected(strategies.from_regex(pattern), count)
+        except Exception:  # a pattern that hypothesis cannot draw from adds no case
+            return []
+    return list(dict.fromkeys(_writable(text) for text in found if len(text) <= LONGEST))
+
+
+def compositions(
+    literals: Sequence[str], regexes: Sequence[str], tags: Sequence[str], answers: Sequence[Sequence[str]], count: int
+) -> list[tuple[int, str]]:
+    """Rows and texts that hypothesis draws: a few pieces, each a wrapped or bare value, a block, a literal, a match.
+
+    The same ones on every run.
+    """
+    from hypothesis import strategies as st
+
+    def text(row: int) -> Any:
+        values = [*answers[row][:3], *forms.variants(answers[row][0])[:12], forms.wrong_for(answers[row][0])]
+        value: Any = st.sampled_from(values)
+        numbers = st.one_of(st.integers(-9999, 9999), st.floats(-99, 99, width=16)).map(str)
+        pieces: list[Any] = [
+            value,
+            st.builds(lambda wrapper, one, other: forms.wrap(wrapper, one, other), wrappers, value, value),
+            st.one_of(numbers, st.text(max_size=6)),
+        ]
+        if literals:
+            pieces += [st.sampled_from(literals), st.tuples(st.sampled_from(literals), value).map("".join)]
+        if tags:
+            pieces.append(st.builds(lambda tag, inner: f"<{tag}>{inner}</{tag}>", st.sampled_from(tags), value))
+        pieces += [st.from_regex(pattern) for pattern in usable[:4]]
+        joint = st.sampled_from(("", " ", "\n"))
+        return st.builds(
+            lambda parts, between: (row, between.join(parts)), st.lists(st.one_of(pieces), max_size=4), joint
+        )
+
+    wrappers = st.sampled_from(forms.WRAPPERS)
+    usable = [pattern for pattern in regexes if drawn(pattern, 1)]
+    rows = st.sampled_from(range(min(len(answers), 12)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = _collected(rows.flatmap(text), count)
+    return list(dict.fromkeys((row, _writable(text)) for row, text in found if len(text) <= LONGEST))
+
+
+def _collected(strategy: Any, count: int) -> list[Any]:
+    """`count` values that hypothesis generates, without choosing by chance."""
+    from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+
+    found: list[Any] = []
 
     @settings(
         max_examples=count,
@@ -99,15 +154,14 @@ def drawn(pattern: str, count: int) -> list[str]:
         verbosity=Verbosity.quiet,
         suppress_health_check=list(HealthCheck),
     )
-    @given(strategies.from_regex(pattern))
-    def collect(text: str) -> None:
-        if len(text) <= 2000:
-            texts.setdefault(text.encode("utf-8", "replace").decode())
+    @given(strategy)
+    def collect(value: Any) -> None:
+        found.append(value)
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            collect()
-    except Exception:  # a pattern that hypothesis cannot draw from adds no case
-        return list(texts)
-    return list(texts)
+    run: Callable[[], None] = collect
+    run()
+    return found
+
+
+def _writable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

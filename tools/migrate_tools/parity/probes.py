@@ -27,7 +27,6 @@ COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "NotIn": lambda item, box: item not in box,
 }
 PLAIN = frozenset({bool, int, float, str, list, tuple, dict, set, type(None)})
-LOOKUPS = frozenset({"search", "match", "fullmatch", "findall", "finditer", "split", "sub", "subn"})
 PAIRS_A_SITE = 3
 LONGEST = 4000
 NOTED = 400
@@ -52,7 +51,6 @@ class Notes:
         self.seen: set[tuple[int, Any]] = set()
         """(site, what): a side of a branch, a sign of a comparison, the size of a list ..."""
         self.pairs: dict[int, list[Pair]] = {}
-        self.patterns: dict[str, None] = {}
 
     def begin(self) -> None:
         """A new input: forget what the last one did."""
@@ -103,11 +101,7 @@ class Notes:
             self.seen.add((site, (result > 0) - (result < 0)))
         else:
             self.seen.add((site, result is not None and result is not False))
-        if name in LOOKUPS and type(receiver) is not str:
-            pattern = getattr(receiver, "pattern", args[0] if args else None)
-            if type(pattern) is str and len(pattern) < NOTED:
-                self.patterns.setdefault(pattern)
-        elif type(receiver) is str and args and type(args[0]) is str:
+        if type(receiver) is str and args and type(args[0]) is str:
             self._pair(site, name, args[0], receiver)
         return result
 

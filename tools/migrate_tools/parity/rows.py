@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from migrate_tools.model import DataSpec
 from migrate_tools.parity.case import ground_truth
+from migrate_tools.parity.variants import Variant
 
 PER_SOURCE = 8
 MOST = 48
@@ -37,6 +39,13 @@ def sample_rows(data: DataSpec) -> tuple[list[dict[str, Any]], str]:
         return found, "files"
     made = [dict(row) for row in data.example_rows] or _minimal(data)
     return made, "made_up"
+
+
+def every_row(data: DataSpec) -> Iterator[dict[str, Any]]:
+    """The rows of all files, at most READ_AT_MOST of each."""
+    for file in (*data.train, *data.val):
+        if file.path:
+            yield from _read(Path(file.path), data)
 
 
 def _read(path: Path, data: DataSpec) -> Iterator[dict[str, Any]]:
@@ -113,31 +122,86 @@ def _minimal(data: DataSpec) -> list[dict[str, Any]]:
     return rows
 
 
-def write_rows(rows: Sequence[Mapping[str, Any]], folder: Path) -> tuple[list[str], list[dict[str, Any]]]:
-    """Writes rows.parquet (more files when Arrow cannot hold all rows in one schema).
+class Written(NamedTuple):
+    """Rows as they are in the files."""
 
-    Returns:
-        The file names, and the rows in the order of the files.
-    """
+    files: list[str]
+    rows: list[dict[str, Any]]
+    """In the order of the files."""
+    made: list[Variant]
+    """Likewise; they are numbered on from `rows`."""
+    place: dict[int, int]
+    """Number of a row when it was given -> its place in `rows`."""
+
+
+def write_rows(rows: Sequence[Mapping[str, Any]], made: Sequence[Variant], folder: Path) -> Written:
+    """Writes rows.parquet (more files when Arrow cannot hold all rows in one schema), the made rows apart."""
+    plain = [_storable(row) for row in rows]
+    groups = [[*range(len(plain))]] if _fits(plain) else _grouped(plain)
+    order = [number for group in groups for number in group]
+    files = [[plain[number] for number in group] for group in groups]
+    apart = _apart([replace(variant, base=order.index(variant.base), row=_storable(variant.row)) for variant in made])
+    names: list[str] = []
+    written: list[dict[str, Any]] = []
+    for number, group_rows in enumerate([*files, *([variant.row for variant in group] for group in apart)]):
+        names.append("rows.parquet" if number == 0 else f"rows_{number}.parquet")
+        written += _write(group_rows, folder / names[-1])
+    kept = [variant for group in apart for variant in group]
+    back = [replace(variant, row=row) for variant, row in zip(kept, written[len(order) :], strict=True)]
+    return Written(names, written[: len(order)], back, {number: place for place, number in enumerate(order)})
+
+
+def _grouped(rows: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+    groups: list[list[int]] = []
+    for number, row in enumerate(rows):
+        for group in groups:
+            if _fits([*(rows[index] for index in group), row]):
+                group.append(number)
+                break
+        else:
+            groups.append([number])
+    return groups
+
+
+def _write(rows: Sequence[Mapping[str, Any]], path: Path) -> list[dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    groups: list[list[Mapping[str, Any]]] = []
-    for row in (_storable(row) for row in rows):
+    table = pa.Table.from_pylist([dict(row) for row in rows])
+    pq.write_table(table, path)
+    back: list[dict[str, Any]] = table.to_pylist()
+    return back
+
+
+def _apart(made: Sequence[Variant]) -> list[list[Variant]]:
+    """The made rows in groups that one file each holds without changing any of them; one that no file holds is left."""
+    groups: list[list[Variant]] = []
+    for variant in made:
         for group in groups:
-            if _fits([*group, row]):
-                group.append(row)
+            if _unchanged([*(item.row for item in group), variant.row]):
+                group.append(variant)
                 break
         else:
-            groups.append([row])
-    names: list[str] = []
-    ordered: list[dict[str, Any]] = []
-    for number, group in enumerate(groups):
-        names.append("rows.parquet" if number == 0 else f"rows_{number}.parquet")
-        table = pa.Table.from_pylist([dict(row) for row in group])
-        pq.write_table(table, folder / names[-1])
-        ordered.extend(table.to_pylist())
-    return names, ordered
+            if _unchanged([variant.row]):
+                groups.append([variant])
+    return groups
+
+
+def _unchanged(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """True when Arrow gives these rows back as they are: no missing key becomes a null, no int a float."""
+    import pyarrow as pa
+
+    try:
+        back = pa.Table.from_pylist([dict(row) for row in rows]).to_pylist()
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return False
+    return repr([_sorted(row) for row in back]) == repr([_sorted(row) for row in rows])
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return sorted((key, _sorted(item)) for key, item in value.items())
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _fits(rows: Sequence[Mapping[str, Any]]) -> bool:

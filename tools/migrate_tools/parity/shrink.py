@@ -10,7 +10,7 @@ from typing import Any
 
 from migrate_tools.model import Launch
 from migrate_tools.parity import texts
-from migrate_tools.parity.case import Case, both_texts
+from migrate_tools.parity.case import Case, both_texts, prompt_of
 from migrate_tools.parity.frozen import FrozenCases
 from migrate_tools.parity.newjob import Context, run_new
 from migrate_tools.parity.verdicts import judge
@@ -149,4 +149,6 @@ def _cuts(text: str) -> Iterator[str]:
 def _prompts(launch: Launch, frozen: FrozenCases) -> list[Any]:
     from migrate_tools.parity.sandbox_data import load_rows
 
-    return [row.get(launch.data.prompt_key) for row in load_rows(frozen.folder, frozen.row_files, "python")]
+    data = launch.data
+    rows = load_rows(frozen.folder, frozen.row_files, "python")
+    return [prompt_of(row, data.prompt_key, data.prompt_form) for row in rows]

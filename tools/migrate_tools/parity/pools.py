@@ -1,0 +1,219 @@
+"""Where the inputs come from: one function a family, each a long row of response texts, the likeliest first."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from migrate_tools.model import RewardSpec
+from migrate_tools.parity import edits, forms, patterns, texts
+from migrate_tools.parity.edits import FILLER
+from migrate_tools.parity.mine import Mined
+from migrate_tools.parity.variants import Variant, texts_for
+
+Answers = Sequence[list[str]]
+"""Right answers of every row."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A response for a row."""
+
+    row: int
+    family: str
+    raw: str
+    length: int | None = None
+    """Tokens; estimated when None."""
+    ended: bool = True
+    """The model wrote its end token."""
+
+
+def few(answers: Answers, count: int) -> list[int]:
+    return (
+        [position * len(answers) // count for position in range(count)]
+        if len(answers) > count
+        else [*range(len(answers))]
+    )
+
+
+def hand(answers: Answers) -> Iterator[Draft]:
+    for row in few(answers, 4):
+        value = answers[row][0]
+        wrong = forms.wrong_for(value)
+        for wrapper in forms.WRAPPERS:
+            yield Draft(row, "hand", forms.wrap(wrapper, value, wrong))
+            yield Draft(row, "hand", forms.wrap(wrapper, wrong, value))
+
+
+def truths(answers: Answers) -> Iterator[Draft]:
+    for turn, wrapper in enumerate(forms.WRAPPERS):
+        for row, values in enumerate(answers):
+            value = values[turn % len(values)]
+            yield Draft(row, "truth", (FILLER if turn % 2 else "") + forms.wrap(wrapper, value, forms.wrong_for(value)))
+
+
+def edges(rows: int, answers: Answers) -> Iterator[Draft]:
+    for number, text in enumerate(forms.EDGES[:12]):
+        yield Draft(number % rows, "edge", text)
+    for row in few(answers, 2):
+        yield Draft(row, "edge", FILLER * 500 + answers[row][0])
+        yield Draft(row, "edge", f"{answers[row][0]}\r\n", ended=False)
+    for number, text in enumerate(forms.EDGES[12:]):
+        yield Draft(number % rows, "edge", text)
+    for row in few(answers, 2):
+        value = answers[row][0]
+        for wrapper in forms.WRAPPERS[1:8]:
+            text = forms.wrap(wrapper, value, forms.wrong_for(value))
+            yield Draft(row, "edge", text.replace("\n", "\r\n") + "\r\n")
+            yield Draft(row, "edge", text, ended=False)
+            yield Draft(row, "edge", f"{text}\n{text}")
+            yield Draft(row, "edge", FILLER * 500 + text)
+
+
+def cross(answers: Answers) -> Iterator[Draft]:
+    """Equal and near forms of the value in every wrapper, in an order that mixes both."""
+    for row in few(answers, 6):
+        value = answers[row][-1]
+        shapes = [value, *forms.variants(value)]
+        size = len(shapes) * len(forms.WRAPPERS)
+        stride = next((prime for prime in (37, 41, 43) if size % prime), 1)
+        for step in range(size):
+            shape, wrapper = divmod(step * stride % size, len(forms.WRAPPERS))
+            text = forms.wrap(forms.WRAPPERS[wrapper], shapes[shape], forms.wrong_for(value))
+            yield Draft(row, "cross", text)
+
+
+def metamorphic(answers: Answers, mined: Mined) -> Iterator[Draft]:
+    """Responses under edits of the whole text and of the value inside."""
+    tags = [f"<{tag}>{{a}}</{tag}>" for tag in mined.tags]
+    wrappers = [*tags, *(forms.WRAPPERS[number] for number in (1, 3, 5, 7, 9, 10, 2, 0))]
+    for turn in range(max(len(edits.PLAIN_EDITS), len(edits.VALUE_EDITS))):
+        for offset, row in enumerate(few(answers, 5)):
+            value = answers[row][turn % len(answers[row])]
+            text = forms.wrap(wrappers[(turn + offset) % len(wrappers)], value, forms.wrong_for(value))
+            yield Draft(row, "edits", edits.plain_edit(text, turn))
+            changed = edits.value_edit(text, value, turn)
+            if changed is not None:
+                yield Draft(row, "edits", changed)
+
+
+def made_rows(variants: Sequence[Variant], first: int, answers: Answers, mined: Mined) -> dict[str, list[Draft]]:
+    """For rows that were made: equal and different answers (pairs), right and wrong ones (fields).
+
+    Args:
+        first: number of the first made row.
+    """
+    tags = [f"<{tag}>{{a}}</{tag}>" for tag in mined.tags]
+    wrappers = [*(forms.WRAPPERS[number] for number in (1, 3, 5, 10, 8, 0, 7)), *tags]
+    pools: dict[str, list[Draft]] = {"pairs": [], "fields": []}
+    for turn in range(24):
+        for offset, variant in enumerate(variants):
+            choices = texts_for(variant, answers[variant.base])
+            if turn < max(len(choices), 6):
+                value = choices[turn % len(choices)]
+                wrapper = wrappers[(turn + offset) % len(wrappers)]
+                text = forms.wrap(wrapper, value, forms.wrong_for(value))
+                pools[variant.family].append(Draft(first + offset, variant.family, text))
+    return pools
+
+
+def drawn(answers: Answers, mined: Mined, count: int) -> list[Draft]:
+    """What hypothesis draws from the scorer's literals, patterns and tags and from forms of the answers."""
+    made = patterns.compositions([*mined.literals], mined.patterns, mined.tags, answers, count)
+    return [Draft(row, "drawn", text) for row, text in made]
+
+
+def literals(answers: Answers, mined: Mined) -> Iterator[Draft]:
+    for turn, literal in enumerate(mined.literals):
+        row = turn % len(answers)
+        value = answers[row][turn // len(answers) % len(answers[row])]
+        closing = literal.replace("<", "</", 1) if literal.startswith("<") and "/" not in literal else literal
+        for text in (
+            f"{literal}{value}",
+            f"{literal} {value} {closing}",
+            f"{FILLER}{value}{literal}",
+            f"{value}\n{literal}\n{value}",
+        ):
+            yield Draft(row, "literal", text)
+    joined = "".join(mined.literals[:12])
+    for row in few(answers, 3):
+        yield Draft(row, "literal", joined)
+
+
+def tags(answers: Answers, mined: Mined) -> Iterator[Draft]:
+    """Blocks of the scorer's own tags in every order, one to three of them, the value in the last one.
+
+    Each is also written as a model does whose prompt has opened the first tag already.
+    """
+    orders = [order for size in (2, 1, 3) for order in itertools.permutations(mined.tags, size)]
+    for turn, order in enumerate(orders):
+        for row in (turn % len(answers), (turn + 1) % len(answers)):
+            for content in (*answers[row][:2], forms.wrong_for(answers[row][0])):
+                filled = [*(["first this, then that"] * (len(order) - 1)), content]
+                text = "\n".join(f"<{tag}>{part}</{tag}>" for tag, part in zip(order, filled, strict=True))
+                yield Draft(row, "tags", text)
+                yield Draft(row, "tags", text.removeprefix(f"<{order[0]}>"))
+
+
+def objects(answers: Answers, mined: Mined) -> Iterator[Draft]:
+    """JSON with the names that the scorer asks for, the likeliest forms first."""
+    for row in few(answers, 3):
+        for number, text in enumerate(forms.json_answers(mined.keys, answers[row])):
+            yield Draft(row, "json", forms.JSON_WRAPPERS[number % len(forms.JSON_WRAPPERS)].replace("{}", text))
+
+
+def regexes(answers: Answers, mined: Mined) -> Iterator[Draft]:
+    for turn, pattern in enumerate(mined.patterns):
+        for row in few(answers, 4):
+            value = answers[row][turn % len(answers[row])]
+            for branch in range(3):
+                text = patterns.filled(pattern, value if branch != 1 else forms.wrong_for(value), branch)
+                if text is not None:
+                    yield Draft(row, "regex", text)
+                    yield Draft(row, "regex", f"{FILLER}{text}\nDone, {value}.")
+        row = turn % len(answers)
+        for text in patterns.drawn(pattern, 4):
+            yield Draft(row, "regex", text)
+
+
+def lengths(answers: Answers, mined: Mined, spec: RewardSpec) -> Iterator[Draft]:
+    wrappers = (forms.WRAPPERS[1], forms.WRAPPERS[3], forms.WRAPPERS[5], forms.WRAPPERS[10])
+    if spec.overlong is not None:
+        limit, buffer = spec.overlong.max_resp_len, spec.overlong.buffer_len
+        edges = {
+            1,
+            limit - buffer,
+            limit,
+            limit - buffer // 2,
+            limit - buffer - 1,
+            limit - buffer + 1,
+            limit - 1,
+            limit + 1,
+        }
+        for number, length in enumerate(sorted(edge for edge in edges if edge > 0)):
+            for wrapper in (*wrappers, "nothing"):
+                row = number % len(answers)
+                text = forms.wrap(wrapper, answers[row][0], forms.wrong_for(answers[row][0]))
+                yield Draft(row, "length", text, length=length)
+    for number, size in enumerate(mined.numbers):
+        row = number % len(answers)
+        value = answers[row][0]
+        for turn, delta in enumerate((-1, 0, 1, 2, 40)):
+            text = forms.wrap(wrappers[(number + turn) % len(wrappers)], value, forms.wrong_for(value))
+            plain = forms.wrap(wrappers[0], value, "")
+            for start in (text, plain, plain[1:]):  # where the wrapper begins, and one before
+                yield Draft(row, "length", text + ("\n" + "x " * size)[: max(size + delta - len(start), 0)])
+            yield Draft(row, "length", plain + ("\n" + "x " * size)[: max(size + delta - len(plain), 0)])
+            yield Draft(row, "length", (FILLER * (size // 30 + 1))[: max(size + delta - len(text), 0)] + text)
+
+
+def special(answers: Answers, family: texts.Family) -> Iterator[Draft]:
+    for row in few(answers, 3):
+        value = answers[row][0]
+        for number, wrapper in enumerate(forms.WRAPPERS[1:11]):
+            text = forms.wrap(wrapper, value, forms.wrong_for(value))
+            token = family.tokens[number % len(family.tokens)]
+            yield Draft(row, "special", f"{text}{token}")
+            yield Draft(row, "special", f"{token}{text}\n{token}more")
+            yield Draft(row, "special", text.replace(value, f"{value[:1]}{token}{value[1:]}", 1))

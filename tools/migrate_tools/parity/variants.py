@@ -1,0 +1,173 @@
+"""Further rows for parity: own rows with hard right answers, and with fields missing or of another type."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from migrate_tools.parity import forms, hard_answers
+from migrate_tools.parity.case import ANSWER_KEYS, answers_of, ground_truth
+
+DROP = object()
+TRUTHS: tuple[Any, ...] = (
+    None, "", " ", 7, 0, -3, 0.5, True, "７", "  42 ", "42\r\n", "a\x00b", ["42"], ["42", "x = 7"], [], [3, 4],
+    [0.5], {"target": "42"}, {"target": ["42", "43"]}, {"answer": 7}, {}, b"42", '["42"]',
+    '{"answer": "42"}', "x" * 3000,
+)  # fmt: skip
+"""Ground truths of every type that parquet can hold."""
+VALUES: tuple[Any, ...] = (DROP, None, "", "text", 3, 0.25, True, ["a", "b"], [], [1, 2], {"a": 1}, b"raw", "4", "１")
+"""Values for a key of extra_info."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A made row: which own row it comes from, and what was changed."""
+
+    base: int
+    row: dict[str, Any]
+    family: str
+    """pairs (another right answer) or fields (a field of another type, or none)."""
+    hard: hard_answers.Hard | None = None
+    strict: bool = False
+    """Keep the row apart from others in its own file: a key that is missing would come back as null."""
+
+
+def variants(rows: Sequence[Mapping[str, Any]], keys: Sequence[str], count: int) -> list[Variant]:
+    """About `count` further rows, half of each family; none for rows that have no answer to replace.
+
+    Args:
+        keys: names that the scorer asks for in extra_info.
+    """
+    bases = _bases(rows)
+    return [*_golds(rows, bases, count // 2), *_fields(rows, bases, keys, count - count // 2)]
+
+
+def _bases(rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """One row of every data source, the first ones."""
+    first: dict[str, int] = {}
+    for number, row in enumerate(rows):
+        first.setdefault(str(row.get("data_source")), number)
+    return list(first.values())[:6]
+
+
+def _golds(rows: Sequence[Mapping[str, Any]], bases: Sequence[int], count: int) -> Iterator[Variant]:
+    share = max(2, count // max(1, len(bases)))
+    for base in bases:
+        same_source = [row for row in rows if row.get("data_source") == rows[base].get("data_source")][:12]
+        kinds = [hard_answers.kind_of(answers_of(row)[-1]) for row in same_source]
+        for hard in hard_answers.suiting(kinds, share):
+            row = with_truth(rows[base], hard.gold)
+            if row is not None:
+                yield Variant(base, row, "pairs", hard)
+
+
+def with_truth(row: Mapping[str, Any], gold: str) -> dict[str, Any] | None:
+    """The row with another right answer of the same shape, in extra_info too; None where that cannot be done."""
+    truth = ground_truth(row)
+    changed = _replaced(truth, gold)
+    if changed is None:
+        return None
+    made = deepcopy(dict(row))
+    made["reward_model"]["ground_truth"] = changed
+    extra = made.get("extra_info")
+    if isinstance(extra, dict) and isinstance(truth, str):
+        for key in ANSWER_KEYS:
+            if extra.get(key) == truth:
+                extra[key] = gold
+    return made
+
+
+def _replaced(truth: Any, gold: str) -> Any:
+    if isinstance(truth, str):
+        if truth[:1] in "[{" and hard_answers.kind_of(truth) == "other":
+            try:
+                inner = _replaced(json.loads(truth), gold)
+            except (json.JSONDecodeError, RecursionError):
+                return None
+            return None if inner is None else json.dumps(inner)
+        head, mark, _ = truth.rpartition("####")
+        if mark:
+            return f"{head}{mark} {gold}"
+        return gold if len(truth) <= 200 else None
+    if isinstance(truth, bool):
+        return None
+    if isinstance(truth, (int, float)):
+        return _as_number(gold, truth)
+    if isinstance(truth, list) and truth and isinstance(truth[0], str):
+        return [gold]
+    if isinstance(truth, Mapping):
+        for key, value in truth.items():
+            inner = _replaced(value, gold)
+            if inner is not None:
+                return {**truth, key: inner}
+    return None
+
+
+def _as_number(gold: str, like: float) -> Any:
+    try:
+        value = float(gold.replace(",", ""))
+    except ValueError:
+        return None
+    return type(like)(value) if abs(value) < 1e15 else None
+
+
+def _fields(
+    rows: Sequence[Mapping[str, Any]], bases: Sequence[int], keys: Sequence[str], count: int
+) -> Iterator[Variant]:
+    """Changed fields in turn: of the ground truth, of extra_info's keys, and of extra_info as a whole."""
+    made = [
+        variant
+        for base in bases[:3]
+        for variant in (*_whole_extra(rows[base], base), *_extra(rows[base], base, keys), *_truths(rows[base], base))
+    ]
+    if len(made) > count > 0:
+        made = [made[position * len(made) // count] for position in range(count)]
+    yield from made if count > 0 else ()
+
+
+def _truths(row: Mapping[str, Any], base: int) -> Iterator[Variant]:
+    old = ground_truth(row)
+    if not isinstance(row.get("reward_model"), Mapping):
+        return
+    shaped: list[Any] = []
+    if isinstance(old, Mapping):
+        shaped = [{key: value for key, value in old.items() if key != name} for name in old]
+        shaped += [{**old, name: None} for name in old] + [{**old, name: str(old[name])} for name in old]
+        shaped += [json.dumps(old, default=str)]
+    elif isinstance(old, list):
+        shaped = [old[:1], [*old, *old], None, [str(item) for item in old], old[0] if old else None]
+    elif isinstance(old, (int, float)):
+        shaped = [str(old), float(old), -old]
+    for truth in (*shaped, *TRUTHS):
+        made = deepcopy(dict(row))
+        made["reward_model"]["ground_truth"] = truth
+        yield Variant(base, made, "fields", strict=True)
+
+
+def _extra(row: Mapping[str, Any], base: int, keys: Sequence[str]) -> Iterator[Variant]:
+    extra = row.get("extra_info")
+    present = list(extra) if isinstance(extra, Mapping) else []
+    asked = [key for key in keys if key not in ("ground_truth", "data_source", "reward_model", "extra_info")]
+    for key in [*(key for key in present if key in keys), *(key for key in asked if key not in present)][:8]:
+        for value in VALUES:
+            changed = {**(extra or {}), key: value}
+            if value is DROP:
+                del changed[key]
+            yield Variant(base, {**deepcopy(dict(row)), "extra_info": changed or None}, "fields", strict=True)
+
+
+def _whole_extra(row: Mapping[str, Any], base: int) -> Iterator[Variant]:
+    plain = deepcopy(dict(row))
+    yield Variant(base, {**plain, "extra_info": None}, "fields", strict=True)
+    yield Variant(base, {key: value for key, value in plain.items() if key != "extra_info"}, "fields", strict=True)
+
+
+def texts_for(variant: Variant, own_answers: Sequence[str]) -> list[str]:
+    """Answers to try on a made row: equal and different ones of a hard answer, else right ones of either row."""
+    if variant.hard is not None:
+        return [variant.hard.gold, *variant.hard.equal, *variant.hard.different]
+    made = answers_of(variant.row)
+    return list(dict.fromkeys([*made[:2], *own_answers[:1], "", forms.wrong_for(made[0])]))
