@@ -100,6 +100,28 @@ ModelConfig = Annotated[
         help="config.json of the model (or its folder), when it is not on this machine; repeatable.",
     ),
 ]
+ParityCases = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Cases of the reward comparison, about; default 600.", show_default=False),
+]
+ParitySeconds = Annotated[
+    float | None,
+    typer.Option(
+        min=1,
+        metavar="S",
+        help="Seconds for each run of the old reward; default 20. What it cuts off is said.",
+        show_default=False,
+    ),
+]
+Rollouts = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--rollouts",
+        metavar="FILE",
+        help="Responses that verl logged (rollout_data_dir, validation_data_dir), file or folder; repeatable.",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 
 
@@ -134,8 +156,9 @@ def run(
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that a person edited.")] = False,
     relax_version: RelaxName = None,
     contract_file: ContractFile = None,
-    parity_cases: Annotated[int | None, typer.Option(min=1, help="Cases of the parity check, at most.")] = None,
-    parity_seconds: Annotated[float | None, typer.Option(min=1, help="Seconds for the old reward, at most.")] = None,
+    parity_cases: ParityCases = None,
+    parity_seconds: ParitySeconds = None,
+    rollouts: Rollouts = None,
     model_config: ModelConfig = None,
 ) -> int:
     """Migrate a recipe, check the result, write it and report."""
@@ -158,6 +181,7 @@ def run(
         contract=contract_file,
         parity_cases=parity_cases,
         parity_seconds=parity_seconds,
+        rollouts=tuple(rollouts or ()),
         model_configs=tuple(model_config or ()),
     )
     return command.run(options, resume=resume, dry_run=dry_run, force=force, as_json=as_json)
@@ -202,6 +226,9 @@ def verify(
     sandbox: Sandbox = SandboxKind.auto,
     relax_version: RelaxName = None,
     contract_file: ContractFile = None,
+    parity_cases: ParityCases = None,
+    parity_seconds: ParitySeconds = None,
+    rollouts: Rollouts = None,
     as_json: Json = False,
 ) -> int:
     """Climb the ladder of checks again on an example that is already there."""
@@ -209,7 +236,12 @@ def verify(
 
     version = relax_version.value if relax_version else None
     return command.verify(
-        example_dir, sandbox=sandbox.value, relax_version=version, contract=contract_file, as_json=as_json
+        example_dir,
+        sandbox=sandbox.value,
+        relax_version=version,
+        contract=contract_file,
+        as_json=as_json,
+        size=command.ParitySize(parity_cases, parity_seconds, tuple(rollouts or ())),
     )
 
 

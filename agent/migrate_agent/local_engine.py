@@ -94,7 +94,8 @@ class LocalEngine:
         budget = Budget(
             seconds=request.parity_seconds or standard.seconds, cases=request.parity_cases or standard.cases
         )
-        return dict(freeze(recipe, launch, sandbox=self.sandbox, work=work, budget=budget).meta)
+        logs = [Path(path) for path in request.rollouts]
+        return dict(freeze(recipe, launch, sandbox=self.sandbox, work=work, budget=budget, logs=logs).meta)
 
     def name_hooks(
         self, recipe: Recipe, translations: tuple[Translation, ...], extracted: Mapping[str, dict[str, Any]]

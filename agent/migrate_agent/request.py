@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import keyword
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +41,8 @@ class RunRequest(Frozen):
     """A Relax version, or the path of a contract that was read from a checkout (see relax_contract.choose)."""
     parity_cases: int | None = None
     parity_seconds: float | None = None
+    rollouts: tuple[str, ...] = ()
+    """Absolute paths of files or folders with responses that verl logged."""
     model_configs: dict[str, dict[str, Any]] = {}
     """Contents of the config.json given with --model-config, by model name; "" stands for every model."""
 
@@ -69,6 +72,19 @@ def checked_algo_name(text: str) -> str:
     return text
 
 
+def existing_rollouts(paths: Sequence[Path]) -> tuple[str, ...]:
+    """Logs of responses as absolute paths.
+
+    Raises:
+        UsageError: one does not exist.
+    """
+    for path in paths:
+        if not path.exists():
+            hint = "give the files that verl wrote to trainer.rollout_data_dir or trainer.validation_data_dir"
+            raise UsageError(f"--rollouts {path}: no such file or folder", hint)
+    return tuple(str(path.resolve()) for path in paths)
+
+
 def shell_variable(text: str) -> tuple[str, str]:
     """Name and value of one --set NAME=VALUE.
 
@@ -88,6 +104,8 @@ def run_id(request: RunRequest) -> str:
     digest = hashlib.sha256()
     digest.update(f"{__version__}\n{request.model_dump_json()}\n".encode())
     digest.update(fingerprint(Path(request.recipe)).encode())
+    for path in map(Path, request.rollouts):
+        digest.update(fingerprint(path).encode() if path.is_dir() else _content_mark(path))
     return digest.hexdigest()[:16]
 
 

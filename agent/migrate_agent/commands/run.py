@@ -19,7 +19,7 @@ from migrate_agent.graph import run_graph
 from migrate_agent.ledger import SETTINGS
 from migrate_agent.nodes import Context
 from migrate_agent.relax_contract import choose
-from migrate_agent.request import RunRequest, algo_name, checked_algo_name, shell_variable
+from migrate_agent.request import RunRequest, algo_name, checked_algo_name, existing_rollouts, shell_variable
 from migrate_agent.runs import RunFolder, new_run, open_run, write_bytes
 from migrate_agent.state import RunState
 from migrate_agent.verdict import EXIT_CODES
@@ -45,6 +45,7 @@ class Options:
     contract: Path | None = None
     parity_cases: int | None = None
     parity_seconds: float | None = None
+    rollouts: tuple[Path, ...] = ()
     model_configs: tuple[str, ...] = ()
 
 
@@ -120,6 +121,7 @@ def make_request(options: Options) -> RunRequest:
         relax_version=choose(options.relax_version, options.contract, options.relax_root),
         parity_cases=options.parity_cases,
         parity_seconds=options.parity_seconds,
+        rollouts=existing_rollouts(options.rollouts),
         model_configs=read_model_configs(options.model_configs),
     )
 

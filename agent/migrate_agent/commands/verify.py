@@ -6,9 +6,9 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from migrate_tools.errors import RefusedInput, UsageError
 from migrate_tools.model import CheckResult, Example, ExampleFile, Recipe, Translation
@@ -19,7 +19,7 @@ from migrate_agent.engine import Draft
 from migrate_agent.nodes.plan import movable
 from migrate_agent.nodes.test import stage_example
 from migrate_agent.relax_contract import choose, kept
-from migrate_agent.request import RunRequest, checked_algo_name
+from migrate_agent.request import RunRequest, checked_algo_name, existing_rollouts
 from migrate_agent.verdict import EXIT_CODES, checks_verdict, launch_verdict, worst
 
 SandboxKind = Literal["auto", "docker", "bubblewrap"]
@@ -40,12 +40,37 @@ class Found:
     """The Relax root that the example lies below."""
 
 
+class ParitySize(NamedTuple):
+    """How the rewards are compared, where it is not as the example was made."""
+
+    cases: int | None = None
+    seconds: float | None = None
+    rollouts: tuple[Path, ...] = ()
+
+    def options(self) -> dict[str, Any]:
+        """Those that were given, as options of a run.
+
+        Raises:
+            UsageError: a log does not exist.
+        """
+        chosen = {"parity_cases": self.cases, "parity_seconds": self.seconds}
+        logs = {"rollouts": existing_rollouts(self.rollouts)}
+        return {name: value for name, value in (chosen | logs).items() if value}
+
+
 def verify(
-    example_dir: Path, *, sandbox: SandboxKind, relax_version: str | None, contract: Path | None, as_json: bool
+    example_dir: Path,
+    *,
+    sandbox: SandboxKind,
+    relax_version: str | None,
+    contract: Path | None,
+    as_json: bool,
+    size: ParitySize = ParitySize(),  # noqa: B008
 ) -> int:
     """Every rung that can be climbed here; returns the exit code of the verdict."""
     found = find_example(example_dir)
     relax = _relax(found, relax_version, contract)
+    found = replace(found, document=_resized(found.document, size.options()))
     return _climb(found, None, sandbox=sandbox, relax_version=relax, as_json=as_json)
 
 
@@ -75,6 +100,10 @@ def find_example(folder: Path) -> Found:
         item.path for item in files if known and hashlib.sha256(item.text.encode()).hexdigest() != known.get(item.path)
     )
     return Found(Example(algo=algo, files=files), document, edited, root)
+
+
+def _resized(document: Mapping[str, Any], options: dict[str, Any]) -> Mapping[str, Any]:
+    return {**document, "options": {**document.get("options", {}), **options}} if document else document
 
 
 def _relax(found: Found, relax_version: str | None, contract: Path | None) -> str:

@@ -16,8 +16,6 @@ SHARES = {
     "hand": 10,
     "truth": 14,
     "edge": 7,
-    "pairs": 14,
-    "fields": 10,
     "edits": 9,
     "cross": 9,
     "literal": 9,
@@ -27,8 +25,10 @@ SHARES = {
     "length": 8,
     "special": 5,
     "drawn": 6,
+    "pairs": 14,
+    "fields": 10,
 }
-"""Share of the case budget, each at least a few; what a family leaves goes to the next."""
+"""Share of the case budget, each at least a few; what a family leaves goes to the next. Own rows come first."""
 IN_ORDER = ("edge", "json", "tags", "pairs", "fields", "edits")
 """Families whose first items are the likeliest; of the others a few are taken everywhere."""
 

@@ -131,6 +131,9 @@ def _evidence(
         "rows": meta["row_count"],
         "rows_from": meta["rows_from"],
         "line_coverage": meta["coverage"],
+        "made_rows": meta["made_rows"],
+        "cut": meta["cut"],
+        "rollouts": meta["rollouts"],
         "seconds": {"old": meta["seconds"], "new": round(answer["seconds"], 3)},
         "manager": meta.get("manager_check"),
         "plumbing_only": meta["tape"] is not None,
@@ -265,6 +268,12 @@ def _summary(frozen: FrozenCases, evidence: dict[str, Any]) -> str:
         parts.append("one-sided: fewer than a quarter on one side")
     if evidence["rows_from"] == "made_up":
         parts.append("rows made up from the data contract")
+    if evidence["cut"]:
+        parts.append(evidence["cut"])
+    if evidence["not_run"]:
+        parts.append(f"{evidence['not_run']} cases were cut off by the time limit")
+    if log := evidence["rollouts"]:
+        parts.append(f"{log['cases']} logged responses compared, {log['same_score']} scored as logged")
     if declared := sum(evidence["declared"].values()):
         parts.append(f"{declared} with a declared difference")
     for key, text in (("timed_out_on_both", "timed out on both sides"), ("nondeterministic", "not deterministic")):

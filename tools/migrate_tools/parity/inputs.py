@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,11 @@ from migrate_tools.parity.case import Case, answers_of, prompt_of
 from migrate_tools.parity.cases import make_cases
 from migrate_tools.parity.mine import Mined
 from migrate_tools.parity.rows import every_row, sample_rows, write_rows
+from migrate_tools.parity.values import number
 from migrate_tools.parity.variants import Variant, texts_for, variants
 
+ALIKE = 1e-5
+"""verl logs a score that went through float32."""
 MADE_ROWS_AT_LEAST, MADE_ROWS_AT_MOST, CASES_A_MADE_ROW = 24, 96, 15
 
 
@@ -92,6 +95,31 @@ def prepare(
         logged=[item for _, item in logged],
         log=log,
     )
+
+
+def scored_as_logged(inputs: Inputs, cases: Sequence[Case], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How many logged responses the old reward scores as the log says: a test of the oracle itself.
+
+    Returns:
+        What was given, found again and left out; `cases` that were compared, `scored` ones with a score in the log,
+        `same_score` of them, and the first `other` ones.
+    """
+    scores = {(case.row, case.raw): number(r["score"]) for case, r in zip(cases, records, strict=True) if "score" in r}
+    logged = [case for case in inputs.cases if case.family == "logged"]
+    known = {(case.row, case.raw): item.score for case, item in zip(logged, inputs.logged, strict=False)}
+    other = []
+    for (row, raw), score in known.items():
+        found = scores.get((row, raw))
+        if score is not None and (found is None or abs(found - score) > ALIKE * max(1.0, abs(score))):
+            other.append({"row": row, "response": raw[-300:], "logged": score, "oracle": found})
+    scored = sum(score is not None for score in known.values())
+    return {
+        **inputs.log,
+        "cases": len(known),
+        "scored": scored,
+        "same_score": scored - len(other),
+        "other": other[:5],
+    }
 
 
 def _as_prompted(row: dict[str, Any], data: DataSpec) -> dict[str, Any]:

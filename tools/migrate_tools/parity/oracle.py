@@ -19,7 +19,7 @@ from migrate_tools.parity import guided, oldjob, texts
 from migrate_tools.parity.balance import shares
 from migrate_tools.parity.case import Case
 from migrate_tools.parity.frozen import CASES, ORACLE, Budget, FrozenCases, close, load
-from migrate_tools.parity.inputs import prepare
+from migrate_tools.parity.inputs import prepare, scored_as_logged
 from migrate_tools.parity.mine import Mined, mine
 from migrate_tools.parity.sandbox_data import fresh_folder
 from migrate_tools.parity.stubs import HEAVY
@@ -67,6 +67,7 @@ def freeze(
     folder.mkdir(parents=True)
     sources = _Sources(recipe, launch)
     meta: dict[str, Any] = {"version": 1, "launch": launch.name, "key": key, "rows": [], "reason": "", "missing": []}
+    meta |= {"rollouts": {}, "cut": "", "made_rows": 0}
     if reason := oldjob.not_checkable(recipe, launch):
         return close(folder, {**meta, "reason": reason}, [], [])
     if missing := sources.missing_packages():
@@ -85,8 +86,8 @@ def freeze(
         job,
         folder,
         given,
-        cases=max(budget.cases, len(given.cases)),
-        runs=max(budget.cases * sources.search_factor() // 2, len(given.cases)),
+        cases=max(budget.cases + len(given.logged), len(given.cases)),
+        runs=max(budget.cases * sources.search_factor() // 2 + len(given.logged), len(given.cases)),
         functions=sources.functions(),
     )
     cases = found.cases
@@ -94,6 +95,8 @@ def freeze(
     runs = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in cases], folder.parent / "old")
     if isinstance(runs, str):
         return close(folder, {**meta, "reason": runs}, [case.line() for case in cases], [])
+    if given.log:
+        meta["rollouts"] = scored_as_logged(given, cases, runs[0]["records"])
     return _closed(folder, meta, cases, runs, sources.traits)
 
 
