@@ -154,6 +154,62 @@ def world_divides(line: Line) -> Iterator[str]:
         yield f"the actor's {world} GPUs are not a multiple of tensor x pipeline x context = {model}"
 
 
+@rule("parallel.prompts-divide", "4")
+def prompts_divide(line: Line) -> Iterator[str]:
+    """redai-studio/Relax relax/backends/megatron/data.py 0011f56b, build_rollout_minibatch_plan."""
+    copies, update, samples = _copies(line), line.samples_per_update, line.samples_per_rollout
+    if not (line.newer and copies and update and samples) or line.offline or line.use_dynamic_global_batch_size:
+        return
+    updates = line.num_steps_per_rollout or samples // update
+    if updates and line.rollout_batch_size and line.rollout_batch_size % (updates * copies):
+        yield (
+            f"{line.rollout_batch_size} prompts in {updates} update(s) do not divide among {copies} copies of the "
+            "model (actor GPUs / tensor x pipeline x context)"
+        )
+
+
+def _copies(line: Line) -> int:
+    world = line.roles.get("actor", 0)
+    model = line.tensor_model_parallel_size * line.pipeline_model_parallel_size * line.context_parallel_size
+    return int(world // model) if world and model and not world % model else 0
+
+
+@rule("parallel.heads-divide", "5")
+def heads_divide(line: Line) -> Iterator[str]:
+    """Megatron-LM megatron/core/transformer/transformer_config.py; only where the line carries the numbers."""
+    size, heads = line.tensor_model_parallel_size, line.num_attention_heads
+    if heads and heads % size:
+        yield f"--tensor-model-parallel-size {size} does not divide --num-attention-heads {heads}"
+    groups = line.num_query_groups if line.group_query_attention else None
+    if groups and groups % size:
+        yield f"--tensor-model-parallel-size {size} does not divide --num-query-groups {groups}"
+
+
+@rule("parallel.layers-divide", "5")
+def layers_divide(line: Line) -> Iterator[str]:
+    stages, layers = line.pipeline_model_parallel_size, line.num_layers
+    if not layers or stages == 1 or line.pipeline_model_parallel_layout:
+        return
+    ends = [n for n in (line.decoder_first_pipeline_num_layers, line.decoder_last_pipeline_num_layers) if n is not None]
+    extra = bool(line.account_for_embedding_in_pipeline_split) + bool(line.account_for_loss_in_pipeline_split)
+    rest, inner = layers + extra - sum(ends), stages - len(ends)
+    if rest % inner if inner > 0 else rest:
+        yield f"{layers} layers do not divide among --pipeline-model-parallel-size {stages}"
+
+
+@rule("parallel.experts-divide", "5")
+def experts_divide(line: Line) -> Iterator[str]:
+    size, world = line.expert_model_parallel_size, line.roles.get("actor", 0)
+    if size == 1:
+        return
+    if line.num_experts and line.num_experts % size:
+        yield f"--expert-model-parallel-size {size} does not divide --num-experts {line.num_experts}"
+    grid = size * (line.expert_tensor_parallel_size or line.tensor_model_parallel_size)
+    grid *= line.pipeline_model_parallel_size
+    if world and world % grid:
+        yield f"the actor's {world} GPUs are not a multiple of expert x expert tensor x pipeline = {grid}"
+
+
 @rule("parallel.sequence-alone", "5", "warning")
 def sequence_alone(line: Line) -> Iterator[str]:
     if line.sequence_parallel and line.tensor_model_parallel_size == 1:
