@@ -171,6 +171,12 @@ class DataSpec(Frozen):
     prep_script: str | None = None
     custom_class: str | None = None
     """ "file.py:Class" of data.custom_cls."""
+    row_code: str = ""
+    """Module with `recipe_row(row)`: what that class does to a row and the conversion can do once."""
+    row_moved: tuple[str, ...] = ()
+    """What recipe_row does, a line each."""
+    row_left: tuple[str, ...] = ()
+    """What else the class does, which is not migrated."""
     example_rows: tuple[dict[str, Any], ...] = ()
     """A few JSON-able rows made up from the contract when no file is at hand (marked so in the report)."""
 

@@ -10,6 +10,7 @@ MODULES = (
     "shape",
     "sources",
     "selection",
+    "rowmap",
     "pickled",
     "media",
     "columns",
@@ -19,12 +20,16 @@ MODULES = (
     "convert",
 )
 """In the order in which they need each other."""
+USER = "rowmap"
 FOLDER = Path(__file__).parent
 OWN = "migrate_tools."
 
 
-def bundle() -> str:
+def bundle(recipe: str = "") -> str:
     """The text: one docstring, all imports, then every module under a line with its name.
+
+    Args:
+        recipe: a module text with the function recipe_row, which is put before the module that calls it.
 
     Raises:
         ValueError: two modules define one name.
@@ -35,11 +40,16 @@ def bundle() -> str:
     doc = ""
     for name in MODULES:
         text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+        if name == USER and recipe:
+            own = ast.parse(recipe)
+            owners.update(dict.fromkeys(_names(own), "the recipe"))
+            imports.update(dict.fromkeys(_imports(own)))
+            bodies.append(f"# {'-' * 64} the recipe's own code\n\n{_body(recipe, own)}")
         tree = ast.parse(text)
         doc = ast.get_docstring(tree) or ""
         for defined in _names(tree):
             if defined in owners:
-                raise ValueError(f"{defined} is defined in {owners[defined]}.py and in {name}.py")
+                raise ValueError(f"{defined} is defined in {owners[defined]} and in {name}")
             owners[defined] = name
         imports.update(dict.fromkeys(_imports(tree)))
         title = doc.partition("\n")[0]

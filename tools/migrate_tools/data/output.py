@@ -45,7 +45,7 @@ class HashingFile:
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
         self._digest = hashlib.sha256()
-        self._queue: queue.Queue[bytes | None] = queue.Queue(maxsize=16)
+        self._queue: queue.Queue[bytes | None] = queue.Queue(maxsize=2)
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
         self.closed = False
@@ -92,8 +92,13 @@ class ParquetTarget:
         if media:
             codec = {name: "none" if name in media else "zstd" for name, _ in leaves(schema)}
         few = [name for name, kind in leaves(schema) if not is_bytes(kind) and not name.startswith("prompt.")]
+        # The size of a page is looked at after every write batch: pictures would fill one with a hundred megabytes.
         self.writer = pq.ParquetWriter(
-            self.file, schema.with_metadata(MARK), compression=codec, use_dictionary=few or False
+            self.file,
+            schema.with_metadata(MARK),
+            compression=codec,
+            use_dictionary=few or False,
+            write_batch_size=16 if media else 1024,
         )
         self.rows = self.row_groups = 0
         self._pending: list[Any] = []

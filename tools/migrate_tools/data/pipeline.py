@@ -32,6 +32,7 @@ from migrate_tools.data.output import (
     write_manifest,
 )
 from migrate_tools.data.plan import BadRow, ConvertError, ConvertPlan
+from migrate_tools.data.rowmap import ROW_FUNCTION, mapped
 from migrate_tools.data.selection import keep_rows, mark_of, rows_of
 from migrate_tools.data.sources import Chunk, Part, find_files, open_part
 
@@ -161,7 +162,7 @@ def _parts(files: Sequence[Path], mask: bytearray | None) -> Iterator[Part]:
         if mask is not None:
             stop = start + rows_of(file)
             part, start = keep_rows(part, mask[start:stop]), stop
-        yield part
+        yield mapped(part, ROW_FUNCTION)
 
 
 def _typed(item: Any) -> Any:

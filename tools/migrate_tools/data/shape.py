@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 INT_RANGE = range(-(1 << 63), 1 << 63)
+JSON_KINDS = frozenset({"bool", "int", "float", "str"})
 EXACT = 1 << 53
 """Whole numbers beyond are not all floating-point numbers."""
 
@@ -20,12 +21,14 @@ class Shape:
     some rows lack come back as None. `losses` names both, so that another format can be chosen.
     """
 
-    __slots__ = ("dicts", "far", "fields", "items", "kinds", "seen")
+    __slots__ = ("dicts", "far", "fields", "items", "kinds", "other", "seen")
 
     def __init__(self) -> None:
         self.kinds: set[str] = set()
         self.fields: dict[str, Shape] = {}
         self.items: Shape | None = None
+        self.other: Any = None
+        """Arrow type of values that JSON does not know."""
         self.seen = 0
         self.dicts = 0
         self.far = False
@@ -50,6 +53,10 @@ class Shape:
                 self.items = Shape()
             for item in value:
                 self.items.add(item)
+        elif kind not in JSON_KINDS:
+            self.other = pa.binary() if kind == "bytes" else pa.array([value]).type
+            self.kinds.discard(kind)
+            self.kinds.add(str(self.other))
         elif kind == "int" and not -EXACT <= value <= EXACT:
             self.far = True
             if value not in INT_RANGE:
@@ -62,7 +69,7 @@ class Shape:
             return not self.fields
         if self.kinds == {"int", "float"}:
             return self.far
-        return len(self.kinds) > 1 or bool(self.kinds - {"bool", "int", "float", "str", "list"})
+        return len(self.kinds) > 1 or not self.kinds <= {"bool", "int", "float", "str", "list", str(self.other)}
 
     def type(self) -> Any:
         """The Arrow type of `stored` values."""
@@ -76,7 +83,7 @@ class Shape:
             return pa.list_(self.items.type() if self.items else pa.null())
         if "float" in self.kinds:
             return pa.float64()
-        return {"bool": pa.bool_(), "int": pa.int64(), "str": pa.string()}[next(iter(self.kinds))]
+        return {"bool": pa.bool_(), "int": pa.int64(), "str": pa.string()}.get(next(iter(self.kinds)), self.other)
 
     @property
     def bare(self) -> bool:
@@ -94,7 +101,7 @@ class Shape:
         if value is None:
             return None
         if self.as_text:
-            return json.dumps(value, ensure_ascii=False)
+            return json.dumps(value, ensure_ascii=False, default=str)
         if isinstance(value, dict):
             return {key: self.fields[key].stored(item) for key, item in value.items()}
         if isinstance(value, list) and self.items:

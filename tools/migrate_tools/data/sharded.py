@@ -28,6 +28,7 @@ from migrate_tools.data.pipeline import (
     write_groups,
 )
 from migrate_tools.data.plan import ConvertError, ConvertPlan, Remarks
+from migrate_tools.data.rowmap import ROW_FUNCTION, mapped
 from migrate_tools.data.shape import Shape
 from migrate_tools.data.sources import open_part
 
@@ -144,7 +145,7 @@ def run_task(task: Task) -> Written:
     """
     layouts = []
     for path, decoded, lines, schema in zip(task.files, task.decoded, task.lines, task.schemas, strict=True):
-        part = open_part(Path(path))
+        part = mapped(open_part(Path(path)), ROW_FUNCTION)
         names = part.schema.names
         media = tuple(pair for pair in task.plan.media if pair[0] in names or task.plan.media_always)
         layouts.append(Layout(part, task.plan, decoded, Remarks(dict.fromkeys(lines)), [], media, schema))

@@ -62,7 +62,7 @@ class Part:
     """Values that Arrow cannot hold as they are."""
 
     def at(self, group: int, row: int) -> str:
-        return f"{self.path}: row group {group}, row {row}"
+        return f"{self.path}: row {row}" if group < 0 else f"{self.path}: row group {group}, row {row}"
 
 
 def find_files(entry: str | Path, beside: Path | None = None) -> list[Path]:
@@ -286,7 +286,7 @@ def _lines(path: Path) -> Part:
                 if line.strip():
                     yield number, *_row_of(line)
 
-    return _python_part(path, raw)
+    return python_part(path, raw)
 
 
 def _row_of(line: bytes) -> tuple[Any, str]:
@@ -326,11 +326,18 @@ def _json(path: Path) -> Part:
             wrong = "" if isinstance(row, dict) else f"a JSON {type(row).__name__} where an object is needed"
             yield number, row, wrong
 
-    return _python_part(path, raw)
+    return python_part(path, raw)
 
 
-def _python_part(path: Path, raw: Callable[[], Iterator[tuple[int, Any, str]]]) -> Part:
-    """Two passes: types first, then rows. verl reads such files through Arrow too, so absent keys are None there."""
+def python_part(path: Path, raw: Callable[[], Iterator[tuple[int, Any, str]]], group: int = 0) -> Part:
+    """Rows that are Python values, as a source.
+
+    Two passes: types first, then rows. verl reads JSON through Arrow too, so that absent keys are None there.
+
+    Args:
+        raw: makes (row number, row, what is wrong with it) for every row, each time the same.
+        group: row group that errors name; -1 for none.
+    """
     shape, rows = Shape(), 0
     for _, row, wrong in raw():
         rows += 1
@@ -349,7 +356,7 @@ def _python_part(path: Path, raw: Callable[[], Iterator[tuple[int, Any, str]]]) 
             arrays = [arrow_values(item, [row.get(name) for row in pending]) for name, item in fields.items()]
             batch = pa.RecordBatch.from_arrays(arrays, schema=schema) if fields else pa.RecordBatch.from_pylist([])
             picked = batch.select(columns) if columns else batch
-            return Chunk(0, numbers[0] if numbers else 0, picked, tuple(bad), tuple(numbers), tuple(pending))
+            return Chunk(group, numbers[0] if numbers else 0, picked, tuple(bad), tuple(numbers), tuple(pending))
 
         for number, row, wrong in raw() if groups is None or len(groups) else ():
             if wrong:

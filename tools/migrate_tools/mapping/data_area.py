@@ -40,6 +40,25 @@ def place_data(draft: Draft) -> None:
         draft.say(SHUFFLE, "exact", (), "rows in file order")
         draft.say("data.seed", "no_effect", (), "not shuffled")
     _max_samples(draft, facts.flag(*SHUFFLE, default=True))
+    _dataset_class(draft)
+
+
+def _dataset_class(draft: Draft) -> None:
+    """data.custom_cls: what the conversion does, and by name what is not migrated."""
+    data = draft.facts.launch.data
+    keys = [f"data.custom_cls.{name}" for name in ("path", "name")]
+    if data.custom_class is None:
+        return
+    target = f"process_{draft.algo}.py: recipe_row" if data.row_code else ()
+    if data.row_left:
+        done = f"; done while converting: {'; '.join(data.row_moved)}" if data.row_moved else ""
+        left = "; ".join(data.row_left)
+        draft.say(keys, "approximate", target, f"not migrated: {left}{done}", "training")
+        draft.note("dataset-class", f"{data.custom_class}: not migrated: {left}", keys[0])
+    elif data.row_code:
+        draft.say(keys, "derived", target, f"done while converting: {'; '.join(data.row_moved)}")
+    else:
+        draft.say(keys, "no_effect", (), "the class changes nothing about the rows")
 
 
 def _max_samples(draft: Draft, shuffled: bool) -> None:

@@ -12,6 +12,8 @@ from migrate_tools.model import DataFile, DataSpec, Note, RewardSpec, Setting, S
 from migrate_tools.verl.builtin import read_dispatch, unmatched
 from migrate_tools.verl.config_view import ConfigView
 from migrate_tools.verl.data_contract import ContractReader
+from migrate_tools.verl.dataset_class import read_dataset_class
+from migrate_tools.verl.module_finder import ModuleFinder
 from migrate_tools.verl.parquet_facts import FileFacts, read_facts
 from migrate_tools.verl.prompt_form import with_prompt_form
 
@@ -91,6 +93,7 @@ class _Reader:
             "reward_fn_key": self.source_key,
             "image_key": str(self.view.get("data.image_key", "images")),
             "custom_class": self._custom_class(),
+            **self._row_changes(),
         }
         spec = self._from_files(base, facts, sources) if facts else DataSpec.model_validate(base)
         missing = [(split, text) for split, text, _ in entries if not _has_path(files[split], text)]
@@ -174,6 +177,19 @@ class _Reader:
     def _custom_class(self) -> str | None:
         path, name = self.view.get("data.custom_cls.path"), self.view.get("data.custom_cls.name")
         return f"{path}:{name}" if path else None
+
+    def _row_changes(self) -> dict[str, Any]:
+        """What the recipe's own data set class does."""
+        path, name = self.view.get("data.custom_cls.path"), self.view.get("data.custom_cls.name")
+        if not path or not name:
+            return {}
+        text = str(path).removeprefix("pkg://")
+        found = self.resolve(text) or self.resolve(text.replace(".", "/") + ".py")
+        if found is None or not found.is_file():
+            return {"row_left": (f"{path} is not at hand, so that what its class {name} does is not known",)}
+        finder = ModuleFinder(self.project_root, Path(self.verl.root), (found.parent,))
+        facts = read_dataset_class(found, str(name), finder, self.prompt_key)
+        return {"row_code": facts.code, "row_moved": tuple(facts.moved), "row_left": tuple(facts.left)}
 
     def _from_files(self, base: dict[str, Any], facts: list[FileFacts], sources: list[SourceCount]) -> DataSpec:
         columns: dict[str, str] = {}
