@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from migrate_tools.parity.equivalent import rule
 from migrate_tools.parity.faults_patterns import PATTERN_OPERATORS
@@ -30,17 +30,25 @@ CLIP = 16
 """Bounds from here on are limits of length; smaller ones are places in a text."""
 
 
-def seed_faults(source: str, *, text_labels: bool = False, each: int = EACH, most: int = MOST) -> list[Fault]:
+def seed_faults(
+    source: str,
+    *,
+    text_labels: bool = False,
+    sources: Collection[str] = (),
+    each: int = EACH,
+    most: int = MOST,
+) -> list[Fault]:
     """Changed versions of a module, taken in turn from every operator, with the rule where one calls them equivalent.
 
     What our own template writes round the scorer is changed only by the operators that are meant for it.
 
     Args:
         text_labels: every label of the rows is a text.
+        sources: the data sources of the rows, when all are known.
         each: faults of one operator at most.
         most: faults at most.
     """
-    code = Code(source, text_labels=text_labels)
+    code = Code(source, text_labels=text_labels, sources=sources)
     wiring = changed_versions(code, WIRING_OPERATORS, rule, each=each, most=most)
     own = changed_versions(code, SCORER_OPERATORS, rule, skip=wrapper_names(code), each=each, most=most)
     return [*wiring, *own][:most]
@@ -134,7 +142,7 @@ def strictness(code: Code, node: ast.AST) -> Iterator[Edit]:
         yield Edit("strictness", node.func, f"{code.segment(node.func.value)}.{SEARCHES[name]}")
     elif isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq):
         sides = (node.left, node.comparators[0])
-        if not any(isinstance(side, ast.Constant) or _numeric(side) for side in sides):
+        if not any(_numeric(side) for side in sides):
             left, right = map(code.segment, sides)
             yield Edit("strictness", node, f"(str({right}) in str({left}))")
             yield from _one_side(code, node)
@@ -144,7 +152,12 @@ def strictness(code: Code, node: ast.AST) -> Iterator[Edit]:
 
 
 def _numeric(node: ast.AST) -> bool:
-    return call_name(node) in ("len", "float", "int", "count", "abs", "sum") or isinstance(node, ast.BinOp)
+    """True for what is no text that could be a part of another: constants, numbers, characters and slices."""
+    if isinstance(node, (ast.Constant, ast.UnaryOp, ast.BinOp)):
+        return True
+    if isinstance(node, ast.Subscript):
+        return not isinstance(node.slice, ast.Constant) or not isinstance(node.slice.value, str)
+    return call_name(node) in ("len", "float", "int", "count", "abs", "sum")
 
 
 def _one_side(code: Code, node: ast.Compare) -> Iterator[Edit]:
@@ -174,8 +187,16 @@ def keys_and_defaults(code: Code, node: ast.AST) -> Iterator[Edit]:
     elif call_name(node) == "get" and isinstance(node, ast.Call) and node.args and text(node.args[0]) is not None:
         yield Edit("other key", node.args[0], repr(f"{text(node.args[0])}_"))
         if len(node.args) == 2 and isinstance(node.args[1], ast.Constant):
-            other = number(node.args[1])
-            yield Edit("other default", node.args[1], repr(other + 1) if other is not None else "0")
+            other = _another(node.args[1])
+            yield Edit("other default", node.args[1], other)
+
+
+def _another(value: ast.Constant) -> str:
+    """A constant of the same kind with another meaning."""
+    if isinstance(value.value, bool) or value.value is None:
+        return "True" if not value.value else "False"
+    plain = number(value)
+    return repr(plain + 1) if plain is not None else repr(f"{value.value!s}~")
 
 
 def lists(code: Code, node: ast.AST) -> Iterator[Edit]:
@@ -189,17 +210,21 @@ def tables(code: Code, node: ast.AST) -> Iterator[Edit]:
     """A table of constants with an entry less."""
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)) and len(node.elts) > 1:
         plain = all(isinstance(item, (ast.Constant, ast.Tuple)) for item in node.elts)
-        inner = isinstance(code.parents.get(node), ast.Tuple) or isinstance(getattr(node, "ctx", None), ast.Store)
-        for kept in (node.elts[:-1], node.elts[1:]) if plain and not inner else ():
+        inner = isinstance(code.parents.get(node), (ast.Tuple, ast.Return, ast.IfExp))  # values that belong together
+        for kept in (node.elts[:-1], node.elts[1:]) if plain and not inner and not _stored(node) else ():
             inside = ", ".join(map(code.segment, kept))
             around: dict[type, tuple[str, str]] = {ast.List: ("[", "]"), ast.Set: ("{", "}")}
             opening, closing = around.get(type(node), ("(", ",)"))
             yield Edit("entry lost", node, f"{opening}{inside}{closing}")
     elif isinstance(node, ast.Dict) and len(node.keys) > 1 and "score" not in map(text, node.keys):
-        plain = all(isinstance(item, ast.Constant) for item in (*node.keys, *node.values))
-        pairs = [*zip(node.keys, node.values, strict=True)][:-1] if plain else []
-        inside = ", ".join(f"{code.segment(key)}: {code.segment(value)}" for key, value in pairs if key)
-        yield Edit("entry lost", node, f"{{{inside}}}" if plain else code.segment(node))
+        pairs = [(key, value) for key, value in zip(node.keys, node.values, strict=True) if key is not None]
+        if all(isinstance(item, ast.Constant) for pair in pairs for item in pair):
+            kept_pairs = [": ".join(map(code.segment, pair)) for pair in pairs[:-1]]
+            yield Edit("entry lost", node, "{" + ", ".join(kept_pairs) + "}")
+
+
+def _stored(node: ast.AST) -> bool:
+    return isinstance(getattr(node, "ctx", None), ast.Store)
 
 
 def result_shape(code: Code, node: ast.AST) -> Iterator[Edit]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
 from migrate_tools.parity.outcomes import returns_whole
@@ -117,18 +117,49 @@ def request_changed(code: Code, node: ast.AST) -> Iterator[Edit]:
         if text(key) == "extra_info":
             yield Edit("extra_info lost", value, "{}", _never_read(code, "extra_info"))
         elif text(key) == "data_source":
-            yield Edit("data_source lost", value, "DATA_SOURCE_DEFAULT", _never_read(code, "data_source"))
+            same = "every row has the default source" if code.sources == {_default_source(code)} else ""
+            yield Edit("data_source lost", value, "DATA_SOURCE_DEFAULT", same or _never_read(code, "data_source"))
         elif text(key) == "ground_truth":
             why = "every label is a text" if code.text_labels else _never_read(code, "ground_truth")
             yield Edit("label as text", value, f"str({code.segment(value)})", why)
 
 
+def _default_source(code: Code) -> str | None:
+    """DATA_SOURCE_DEFAULT of the module."""
+    for node in code.tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DATA_SOURCE_DEFAULT":
+            return text(node.value)
+    return None
+
+
 def _never_read(code: Code, name: str) -> str:
-    """Why a parameter does not matter: no function of the scorer names it except as a parameter."""
+    """Why a parameter does not matter: the functions of the scorer only pass it on under its own name, if at all."""
     functions = [node for own, node in code.functions.items() if own not in wrapper_names(code)]
-    loads = (item for function in functions for item in ast.walk(function) if isinstance(item, ast.Name))
-    used = any(item.id in (name, f"{name}s", "kwargs") for item in loads)
-    return "" if used else f"the scorer does not read {name}"
+    loads = [item for function in functions for item in ast.walk(function) if isinstance(item, ast.Name)]
+    names = (name, f"{name}s")
+    if any(item.id == "kwargs" for item in loads) and not _declared(functions, name):
+        return ""
+    used = [item for item in loads if item.id in names and isinstance(item.ctx, ast.Load)]
+    return "" if any(not _passed_on(code, item) for item in used) else f"the scorer does not read {name}"
+
+
+def _declared(functions: Iterable[FunctionNode], name: str) -> bool:
+    """True when every function that takes any keyword declares this one itself."""
+    loose = [node for node in functions if node.args.kwarg is not None]
+    return all(name in {item.arg for item in ast.walk(node.args) if isinstance(item, ast.arg)} for node in loose)
+
+
+def _passed_on(code: Code, name: ast.Name) -> bool:
+    """True for `g(extra_info=extra_info)`, and for `g(extra_info)` where g is ours and calls it so too."""
+    holder = code.parents.get(name)
+    if isinstance(holder, ast.keyword):
+        return holder.arg == name.id and call_name(code.parents.get(holder) or holder) in code.functions
+    if not isinstance(holder, ast.Call) or name not in holder.args:
+        return False
+    target = code.functions.get(call_name(holder))
+    names = [item.arg for item in (*target.args.posonlyargs, *target.args.args)] if target is not None else []
+    place = holder.args.index(name)
+    return place < len(names) and names[place] == name.id and not any(isinstance(a, ast.Starred) for a in holder.args)
 
 
 def result_changed(code: Code, node: ast.AST) -> Iterator[Edit]:

@@ -59,9 +59,9 @@ class Fault:
 class Code:
     """A module's text and tree, with what operators ask about a node."""
 
-    def __init__(self, source: str, *, text_labels: bool = False) -> None:
-        """Args: text_labels: every label of the rows is a text."""
-        self.source, self.text_labels = source, text_labels
+    def __init__(self, source: str, *, text_labels: bool = False, sources: Collection[str] = ()) -> None:
+        """Of the rows: `text_labels`, every label is a text; `sources`, their data sources when all are known."""
+        self.source, self.text_labels, self.sources = source, text_labels, frozenset(sources)
         self.tree = ast.parse(source)
         self._rows = source.encode().split(b"\n")
         self._starts = [0]
@@ -111,7 +111,7 @@ class Code:
                 yield from self._inside(top)
 
     def _inside(self, node: ast.AST) -> Iterator[ast.AST]:
-        if isinstance(node, ast.Raise) or is_message(node) or is_text_statement(node):
+        if isinstance(node, (ast.Raise, ast.Assert)) or is_message(node) or is_text_statement(node):
             return
         if hasattr(node, "lineno") or isinstance(node, ast.comprehension):
             yield node

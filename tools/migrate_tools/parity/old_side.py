@@ -115,6 +115,15 @@ def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, A
 
 def prepare(job: Mapping[str, Any]) -> tuple[Callable[..., Any], managers.Manager, asyncio.AbstractEventLoop]:
     """The scorer of a job, the settings of its manager, and a loop, ready in this process."""
+    prepare_imports(job)
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    settings = job["manager"]
+    return load_function(job["scorer"]), managers.Manager(**settings), loop
+
+
+def prepare_imports(job: Mapping[str, Any]) -> None:
+    """Environment, stand-ins and folders under which the recipe's modules are imported."""
     os.environ.update(job["environment"])
     if job.get("tape"):
         from migrate_tools.parity import clients
@@ -126,10 +135,6 @@ def prepare(job: Mapping[str, Any]) -> tuple[Callable[..., Any], managers.Manage
     for name, folders in job.get("aliases", {}).items():
         stubs.alias_package(name, folders)
     os.chdir(job["paths"][0] if job["paths"] else "/")
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    settings = job["manager"]
-    return load_function(job["scorer"]), managers.Manager(**settings), loop
 
 
 def load_function(scorer: Mapping[str, Any]) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from migrate_tools.model import Launch, Recipe
 from migrate_tools.packages import install_command
-from migrate_tools.parity import guided, oldjob, texts
+from migrate_tools.parity import directed, guided, oldjob, texts
 from migrate_tools.parity.balance import shares
 from migrate_tools.parity.case import Case
 from migrate_tools.parity.frozen import CASES, ORACLE, Budget, FrozenCases, close, load
@@ -90,8 +90,12 @@ def freeze(
         runs=max(budget.cases * sources.search_factor() // 2 + len(given.logged), len(given.cases)),
         functions=sources.functions(),
     )
-    cases = found.cases
+    told, counts = directed.search(
+        sandbox, recipe, launch, job, folder, given, found.cases, code=sources.code, entry=sources.entry
+    )
+    cases = [*found.cases, *told]
     meta |= {"coverage": found.coverage, "cut": found.cut, "search": {"runs": found.runs, "seconds": found.seconds}}
+    meta |= {"directed": counts}
     runs = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in cases], folder.parent / "old")
     if isinstance(runs, str):
         return close(folder, {**meta, "reason": runs}, [case.line() for case in cases], [])
@@ -294,14 +298,12 @@ class _Sources:
     def __init__(self, recipe: Recipe, launch: Launch) -> None:
         self._recipe = recipe
         self._launch = launch
-        self._code = ""
+        self.code = self.entry = ""
         self._third_party: tuple[str, ...] = ()
         self._files: list[tuple[Path, str]] = []
         self.traits: tuple[str, ...] = launch.reward.traits
         self._read()
-        self.mined = mine(
-            [self._code] if self._code else [path.read_text("utf-8", "replace") for path, _ in self._files]
-        )
+        self.mined = mine([self.code] if self.code else [path.read_text("utf-8", "replace") for path, _ in self._files])
 
     def _read(self) -> None:
         from migrate_tools.errors import MigrateError
@@ -313,7 +315,7 @@ class _Sources:
         try:
             verl: VerlRef = self._launch.verl
             extracted = extract_reward(spec, self._launch.data, project_root=Path(self._recipe.project_root), verl=verl)
-            self._code, self._third_party = extracted.code, extracted.third_party
+            self.code, self._third_party, self.entry = extracted.code, extracted.third_party, extracted.entry
             names += [origin.file for origin in extracted.origins]
         except (MigrateError, SyntaxError, OSError, ValueError):
             pass  # the original file alone still tells what the scorer looks for
@@ -333,7 +335,7 @@ class _Sources:
 
     def functions(self) -> list[str]:
         """Functions of the reward as "file:function", files as named inside the sandbox."""
-        names = _function_names(self._code) or []
+        names = _function_names(self.code) or []
         return [f"{inside}:{name}" for _, inside in self._files for name in names]
 
 

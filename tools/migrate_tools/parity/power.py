@@ -52,7 +52,7 @@ def measure(
     if not source.is_file():
         return _unknown(f"{relative} is not a file of the example")
     text = source.read_text(encoding="utf-8")
-    faults, mutants = seed_faults(text, text_labels=_text_labels(frozen)), seed_mutants(text)
+    faults, mutants = seed_faults(text, **_facts(frozen)), seed_mutants(text)
     versions = [fault for fault in (*faults, *mutants) if not fault.equivalent]
     place = context.work / "parity" / frozen.meta["launch"] / "power"
     fresh_folder(place)
@@ -79,18 +79,20 @@ def _version(fault: Fault) -> dict[str, Any]:
     return {"source": fault.source, "lines": fault.lines, "lists": fault.operator in LIST_KINDS}
 
 
-def _text_labels(frozen: FrozenCases) -> bool:
-    """True when every ground truth of the frozen rows is a text."""
+def _facts(frozen: FrozenCases) -> dict[str, Any]:
+    """What is certain of the frozen rows: whether every label is a text, and their data sources."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    texts, sources = True, set[str]()
     for name in frozen.row_files:
-        schema = pq.read_schema(frozen.folder / name)
-        field = schema.field("reward_model").type if "reward_model" in schema.names else None
+        table = pq.read_table(frozen.folder / name)
+        field = table.schema.field("reward_model").type if "reward_model" in table.column_names else None
         place = field.get_field_index("ground_truth") if isinstance(field, pa.StructType) else -1
-        if field is None or place < 0 or not pa.types.is_string(field.field(place).type):
-            return False
-    return True
+        texts = texts and field is not None and place >= 0 and pa.types.is_string(field.field(place).type)
+        values = table.column("data_source").to_pylist() if "data_source" in table.column_names else [None]
+        sources |= {str(value) for value in values}
+    return {"text_labels": texts, "sources": sources}
 
 
 def _baseline(olds: Sequence[Mapping[str, Any]], news: Sequence[Mapping[str, Any]]) -> list[dict[str, Any] | None]:

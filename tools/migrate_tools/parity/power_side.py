@@ -12,6 +12,7 @@ import inspect
 import json
 import random
 import sys
+import threading
 import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -172,6 +173,7 @@ def _base(job: Mapping[str, Any], rows: Sequence[Any], cases: Sequence[Mapping[s
         reached: dict[int, list[int]] = {}
         usable = [index for index, record in enumerate(expected) if record is not None]
         other = 0
+        threading.settrace(trace)
         for index in usable:
             seen.clear()
             sys.settrace(trace)
@@ -213,8 +215,9 @@ def _groups(usable: Sequence[int], expected: Sequence[Record | None]) -> list[li
     """A few groups of cases whose rewards differ as much as they can: sorted by reward, every n-th one."""
     count = min(GROUPS, len(usable) // GROUP)
     ordered = sorted(usable, key=lambda index: json.dumps((expected[index] or {}).get("score")))
-    stride = max(1, len(ordered) // GROUP)
-    return [ordered[offset::stride][:GROUP] for offset in range(count)]
+    last = len(ordered) - 1
+    steps = [last * place // (GROUP - 1) for place in range(GROUP)]
+    return [[ordered[max(0, step - offset)] for step in steps] for offset in range(count)]
 
 
 def _runner(
