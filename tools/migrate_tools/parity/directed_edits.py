@@ -110,7 +110,7 @@ def _literal(raw: str, material: Material, rng: Random) -> str:
         present = [text for text in material.literals if text in raw]
         return raw.replace(rng.choice(present), piece, 1) if present else raw
     place = _place(raw, material, rng)
-    return raw[:place] + piece + raw[place:]
+    return raw[:place] + rng.choice(("", " ")) + piece + rng.choice(("", "", " ")) + raw[place:]
 
 
 def _resized(raw: str, material: Material, rng: Random) -> str:

@@ -100,7 +100,8 @@ class Search:
             record = managers.score(self._manager, function, call, self._loop)
         except Exception as error:
             return ("exception", type(error).__name__)
-        return ("value", repr(record["score"]), repr(sorted(record["keys"].items())))
+        score = number(record["score"])
+        return ("value", repr(record["score"]), repr(sorted(record["keys"].items())), score is not None and score > 0)
 
     def _learn(self, case: Case) -> None:
         """The right outcome of a case, and the lines it reaches."""
@@ -146,10 +147,10 @@ class Search:
         for _ in range(TRIES):
             pool = pools[rng.random() < 0.6] or pools[0]
             bases = pool[rng.choice(list(pool))]
-            base = self._cases[rng.choice(bases)]
+            base = rng.choice(bases)
             row = base.row if rng.random() < 0.8 else rng.randrange(self._job["own_rows"])
             others = rng.choice(self._answers)
-            other_texts = [self._cases[rng.choice(bases)].raw]
+            other_texts = [rng.choice(bases).raw]
             material = Material(self._answers[base.row], others, literals, numbers, other_texts)
             raw = changed(base.raw, material, rng)
             if row != base.row:
@@ -160,29 +161,31 @@ class Search:
             self._inputs.add((row, raw))
             decoding = SimpleNamespace(**self._job["decoding"])
             case = make_case(row, "directed", raw, self._prompts[row], decoding, self._markers)
-            if self._outcome(faulty, case) != self._outcome(self._right, case):
+            right = self._outcome(self._right, case)
+            if self._outcome(faulty, case) != right:
                 return case
+            if _is_positive(right) and len(raw) < 2000:  # an accepted form is where the next change starts from
+                grown = pools[1].setdefault(row, [])
+                grown[min(len(grown), BASES + rng.randrange(BASES)) :] = [case]
         return None
 
-    def _by_row(self, places: Sequence[int]) -> dict[int, list[int]]:
-        """The places of each row, a few evenly spread."""
-        rows: dict[int, list[int]] = {}
+    def _by_row(self, places: Sequence[int]) -> dict[int, list[Case]]:
+        """The cases of each row, a few evenly spread."""
+        rows: dict[int, list[Case]] = {}
         for place in places:
-            rows.setdefault(self._cases[place].row, []).append(place)
+            rows.setdefault(self._cases[place].row, []).append(self._cases[place])
         return {row: _few(found, BASES) for row, found in rows.items()}
 
     def _accepted(self, place: int) -> bool:
-        outcome = self._outcomes[place]
-        score = number(json.loads(outcome[1])) if outcome[0] == "value" and _is_plain(outcome[1]) else None
-        return score is not None and score > 0
+        return _is_positive(self._outcomes[place])
 
 
-def _is_plain(encoded: str) -> bool:
-    return encoded[:1] in "-0123456789"
+def _is_positive(outcome: Outcome) -> bool:
+    return outcome[0] == "value" and bool(outcome[3])
 
 
-def _few(places: Sequence[int], count: int) -> list[int]:
-    """`count` places evenly over a sequence."""
+def _few(places: Sequence[Case], count: int) -> list[Case]:
+    """`count` cases evenly over a sequence."""
     if len(places) <= count:
         return list(places)
     return [places[position * len(places) // count] for position in range(count)]
