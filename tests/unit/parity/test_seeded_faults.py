@@ -239,6 +239,8 @@ def test_wiring_that_does_not_matter_is_called_equivalent() -> None:
     assert seeded(WRAPPER, "extra_info lost")[0].equivalent == ""
     assert seeded(WRAPPER, "label as text")[0].equivalent == ""
     assert seeded(WRAPPER, "label as text", text_labels=True)[0].equivalent == "every label is a text"
+    as_text = WRAPPER.replace("solution_str == ground_truth", "solution_str == str(ground_truth)")
+    assert seeded(as_text, "label as text")[0].equivalent == "the scorer makes ground_truth a text itself"
     assert seeded(WRAPPER, "int for float")[0].equivalent == ""
     fraction = 'return 0.5 if solution_str == ground_truth else extra_info["floor"]'
     whole = WRAPPER.replace(fraction, "return 1.0 if solution_str else -1").replace("return bonus", "return 0")

@@ -91,7 +91,8 @@ def _value(raw: str, material: Material, rng: Random) -> str:
     value = next((value for value in material.values if value and value in raw), "")
     if not value:
         return raw + rng.choice(material.values or [""])
-    options = [*forms.variants(value), *material.values, forms.wrong_for(value)]
+    shorter = [value[:-1], value[1:], value.replace(" ", ""), value.split(" ")[0]]
+    options = [*forms.variants(value), *material.values, *shorter, forms.wrong_for(value)]
     if material.others and rng.random() < 0.2:
         options = list(material.others)
     return raw.replace(value, rng.choice(options or [value]), rng.choice((1, -1)))

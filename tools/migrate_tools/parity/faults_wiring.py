@@ -120,7 +120,7 @@ def request_changed(code: Code, node: ast.AST) -> Iterator[Edit]:
             same = "every row has the default source" if code.sources == {_default_source(code)} else ""
             yield Edit("data_source lost", value, "DATA_SOURCE_DEFAULT", same or _never_read(code, "data_source"))
         elif text(key) == "ground_truth":
-            why = "every label is a text" if code.text_labels else _never_read(code, "ground_truth")
+            why = "every label is a text" if code.text_labels else _only_as_text(code, "ground_truth")
             yield Edit("label as text", value, f"str({code.segment(value)})", why)
 
 
@@ -141,6 +141,16 @@ def _never_read(code: Code, name: str) -> str:
         return ""
     used = [item for item in loads if item.id in names and isinstance(item.ctx, ast.Load)]
     return "" if any(not _passed_on(code, item) for item in used) else f"the scorer does not read {name}"
+
+
+def _only_as_text(code: Code, name: str) -> str:
+    """Why a parameter may as well be a text: the scorer does not read it, or makes it one wherever it does."""
+    functions = [node for own, node in code.functions.items() if own not in wrapper_names(code)]
+    loads = [item for function in functions for item in ast.walk(function) if isinstance(item, ast.Name)]
+    used = [item for item in loads if item.id == name and not _passed_on(code, item)]
+    if used and all(call_name(code.parents.get(item) or item) == "str" for item in used):
+        return f"the scorer makes {name} a text itself"
+    return _never_read(code, name)
 
 
 def _declared(functions: Iterable[FunctionNode], name: str) -> bool:
