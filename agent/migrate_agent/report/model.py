@@ -61,6 +61,8 @@ class OptionsInfo(Frozen):
     """A Relax version, or the name of a contract that was read from a checkout."""
     parity_cases: int | None = None
     parity_seconds: float | None = None
+    model_configs: dict[str, dict[str, Any]] = {}
+    """Contents of config.json given with --model-config, by model name; "" stands for every model."""
 
 
 class LaunchInfo(Frozen):

@@ -96,3 +96,22 @@ def test_one_run_is_not_entered_twice(request_value: RunRequest) -> None:
     run = new_run(request_value)
     with run.locked(), pytest.raises(UsageError, match="in progress"), open_run(run.id).locked():
         pass
+
+
+def test_model_configs_by_name_or_for_every_model(tmp_path: Path) -> None:
+    from migrate_agent.commands.run import read_model_configs
+
+    file = tmp_path / "config.json"
+    file.write_text('{"model_type": "llama"}')
+    assert read_model_configs((str(file),)) == {"": {"model_type": "llama"}}
+    assert read_model_configs((f"my-model={tmp_path}",)) == {"my-model": {"model_type": "llama"}}
+    with pytest.raises(UsageError, match="twice for every model"):
+        read_model_configs((str(file), str(tmp_path)))
+    with pytest.raises(UsageError, match=r"absent.json"):
+        read_model_configs((str(tmp_path / "absent.json"),))
+
+
+def test_a_model_config_is_part_of_the_run_id(tmp_path: Path) -> None:
+    plain = RunRequest(recipe=str(tmp_path), algo="a", destination=str(tmp_path))
+    given = plain.model_copy(update={"model_configs": {"": {"model_type": "llama"}}})
+    assert run_id(plain) != run_id(given)

@@ -204,3 +204,48 @@ def test_a_dual_clip_that_cannot_act_is_no_difference() -> None:
     assert "cannot act" in row.verl
     _, several = translated(RICH, "on-policy")
     assert not next(row for row in several.effective if row.name == "dual clip").same
+
+
+MEGATRON: dict[str, Any] = {
+    **BASE,
+    ACTOR + "strategy": "megatron",
+    ACTOR + "megatron.tensor_model_parallel_size": 2,
+    ACTOR + "megatron.pipeline_model_parallel_size": 2,
+    ACTOR + "megatron.seed": 7,
+    OPTIM + "lr": 1e-5,
+    OPTIM + "lr_decay_style": "linear",
+    OPTIM + "lr_warmup_steps": 4,
+    OPTIM + "lr_warmup_init": 1e-7,
+    OPTIM + "lr_decay_steps": 50,
+    OPTIM + "min_lr": 1e-6,
+    OPTIM + "weight_decay": 0.1,
+    "trainer.total_training_steps": 80,
+    ACTOR + "megatron.override_transformer_config.moe_aux_loss_coeff": 0.01,
+    "actor_rollout_ref.model.path": "Qwen/Qwen3-30B-A3B",
+}
+
+
+@pytest.mark.parametrize("policy", ["on-policy", "faithful"])
+def test_a_megatron_recipe(policy: str) -> None:
+    """Warm-up to step 4, then down to step 50, then the floor: T/M = 4 updates a step under both policies."""
+    draft, item = translated(MEGATRON, policy)
+    rows = rows_of(draft, item, item.flags)
+    rates = dict(
+        zip(*(rows["learning rate over the run"].verl_value[name] for name in ("steps", "rates")), strict=True)
+    )
+    assert rates[0] == pytest.approx(1e-7)
+    assert rates[2] == pytest.approx(1e-7 + (1e-5 - 1e-7) / 2)
+    assert rates[4] == pytest.approx(1e-5)
+    assert rates[39] == pytest.approx(1e-6 + (1 - 35 / 46) * 9e-6)
+    assert rates[79] == pytest.approx(1e-6)
+    for name in ("learning rate over the run", "learning-rate schedule", "weight decay on", "parallel sizes",
+                 "seed of the trainer", "balancing loss of experts"):  # fmt: skip
+        assert rows[name].same, rows[name]
+    for name, flag, text in (
+        ("learning rate over the run", "--lr-decay-iters", "50"),
+        ("learning rate over the run", "--lr-warmup-init", "0.0"),
+        ("parallel sizes", "--pipeline-model-parallel-size", "1"),
+        ("seed of the trainer", "--seed", "42"),
+        ("balancing loss of experts", "--moe-aux-loss-coeff", "0.0"),
+    ):
+        assert not rows_of(draft, item, value(flag, text)(item.flags))[name].explained, flag

@@ -521,3 +521,10 @@ def test_an_older_relax_lacks_estimators_and_flags() -> None:
         assert item.verdict_cap == cap
         assert all(flag.name in older.flags for flag in item.flags)
     assert older.parse(argv_of(item.flags)).problems == ()
+
+
+def test_the_seed_of_the_trainer_is_that_of_the_engine_in_use(make: Make) -> None:
+    seeds = {ACTOR + "fsdp_config.seed": 5, ACTOR + "megatron.seed": 6}
+    assert flag_values(make(seeds))["--seed"] == "5"
+    assert flag_values(make({**seeds, ACTOR + "strategy": "megatron"}))["--seed"] == "6"
+    assert "--seed" not in flag_values(make())

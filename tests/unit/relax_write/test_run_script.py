@@ -135,6 +135,9 @@ def test_generated_model_args_and_unknown_model(tmp_path: Path) -> None:
     known = make_translation(model_script="", model_args=("--num-layers 7", "--swiglu"))
     _, argv = run(tmp_path, script(known))
     assert argv[argv.index("--num-layers") + 1] == "7"
+    sparse = make_translation(model_script="", model_args=("--moe-layer-freq '[0,1,1]'", "--swiglu"))
+    _, argv = run(tmp_path, script(sparse))
+    assert argv[argv.index("--moe-layer-freq") + 1] == "[0,1,1]"
     done, argv = run(tmp_path, script(make_translation(model_script="", model_args=())))
     assert (done.returncode != 0, argv) == (True, [])
     assert "set MODEL_CONFIG to the scripts/models/<name>.sh" in done.stderr

@@ -39,10 +39,13 @@ def place_misc(draft: Draft) -> None:
         "--use-health-check and --use-fault-tolerance, as the "
         "migration guide says; they can hide the first error, so take them out while debugging",
     )
-    key = ACTOR + "megatron.seed"
-    if facts.is_set(key):
-        draft.flag("--seed", facts.integer(key), "MISC")
-        draft.say(key, "exact", "--seed", "seed of the trainer")
+    key, other = ACTOR + "fsdp_config.seed", ACTOR + "megatron.seed"
+    if facts.megatron:
+        key, other = other, key
+    draft.say(other, "no_effect", (), "seed of the engine that is not used")
+    if facts.is_set(key) and (seed := facts.integer(key)) is not None:
+        draft.flag("--seed", seed, "MISC")
+        draft.say(key, "exact", "--seed", "seed of the trainer; it draws nothing the other one would draw")
 
 
 def place_critic(draft: Draft, updates: int, scale: int) -> None:
