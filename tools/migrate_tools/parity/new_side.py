@@ -32,6 +32,8 @@ from migrate_tools.parity.values import encode, same
 GROUP = 8
 GROUP_SECONDS = 60.0
 """Longest time for a list of samples, each of which ended within the limit of a case: only a deadlock takes longer."""
+MEMORY_MB = 2200
+"""Memory of a worker with the worker processes of the written reward."""
 WARM_SECONDS = 150.0
 """Longest time for loading a reward, with the start of a worker process of its own."""
 COVERED = 160
@@ -67,6 +69,7 @@ def _answer(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         item_seconds=job["case_seconds"],
         total_seconds=job["total_seconds"],
         setup_seconds=WARM_SECONDS,
+        memory_mb=MEMORY_MB,
     )
     usable = [i for i in job.get("comparable", range(len(cases))) if records[i]["kind"] == "value"]
     groups = min(job.get("groups", 12), len(usable) // GROUP)
@@ -75,6 +78,7 @@ def _answer(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         lambda: _group_runner(job, rows, cases, usable, groups),
         item_seconds=GROUP_SECONDS,
         total_seconds=job["total_seconds"] / 4,
+        memory_mb=MEMORY_MB,
     )
     covered = supervise.run_items([0], lambda: _covered(job, rows, cases), item_seconds=8.0, total_seconds=10.0)[0]
     return {

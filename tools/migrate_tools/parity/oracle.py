@@ -29,6 +29,8 @@ from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_en
 __all__ = ["Budget", "FrozenCases", "freeze", "load"]
 
 CASE_SECONDS = 4.0
+JOB_MEMORY_MB = 3072
+"""Memory of a sandbox job of either side; a worker that needs too much is ended before."""
 UNSTABLE = {"random": "it draws random numbers", "time": "it reads the clock"}
 """Traits of a scorer that let two runs differ: the second one has other seeds and a later clock."""
 SEED_PERCENT = 50
@@ -180,7 +182,7 @@ def run_old(
                 Mount(place, "/work", writable=True),
             ),
             env=python_env(),
-            limits=Limits(seconds=job["total_seconds"] * 2 + 60),
+            limits=Limits(seconds=job["total_seconds"] * 2 + 60, memory_mb=JOB_MEMORY_MB),
         )
     )
     results = [place / f"old_{seed}.json" for seed in ((0, 1) if job["repeat"] else (0,))]

@@ -13,10 +13,16 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from migrate_tools.parity import strays
+
 Runner = Callable[[int], dict[str, Any]]
+MEMORY_MB = 900
+"""Memory of one worker with all that it starts: two runs of the old side share a job."""
+WATCH_SECONDS = 0.1
+"""How often the memory of a worker is looked at while it is silent."""
 SHORT_AFTER = 3
 """After so many timeouts the limit of an item falls to a third."""
 GIVE_UP_AFTER = 24
@@ -30,6 +36,7 @@ def run_items(
     item_seconds: float,
     total_seconds: float,
     setup_seconds: float = 60.0,
+    memory_mb: int = MEMORY_MB,
 ) -> dict[int, dict[str, Any]]:
     """The record of every item: what the runner returned, or {"kind": "timeout" | "died" | "skipped"}.
 
@@ -39,14 +46,17 @@ def run_items(
         item_seconds: longest time for one item, in seconds.
         total_seconds: items not started by then are skipped.
         setup_seconds: longest time for make_runner.
+        memory_mb: a worker whose processes together hold more is killed; the item counts as died.
     """
     records: dict[int, dict[str, Any]] = {}
     waiting = list(items)
+    strays.adopt()
+    spared = strays.descendants()
     deadline = time.monotonic() + total_seconds
     timeouts = 0
     while waiting and time.monotonic() < deadline and timeouts < GIVE_UP_AFTER:
         limit = item_seconds if timeouts < SHORT_AFTER else item_seconds / 3
-        current = _one_worker(waiting, make_runner, records, limit, deadline, setup_seconds)
+        current = _one_worker(waiting, make_runner, records, limit, deadline, setup_seconds, spared, memory_mb)
         waiting = [item for item in waiting if item not in records]
         if current is not None and records.get(current, {}).get("kind") == "timeout":
             timeouts += 1
@@ -65,22 +75,26 @@ def _one_worker(
     item_seconds: float,
     deadline: float,
     setup_seconds: float,
+    spared: Collection[int],
+    memory_mb: int,
 ) -> int | None:
     """Runs items in one forked worker until it ends or is killed; the item that ended it, if any."""
     reader, writer = os.pipe()
     os.set_inheritable(writer, False)
     sys.stdout.flush()
     sys.stderr.flush()
-    child = os.fork()
+    child = strays.fork(spared)
     if child == 0:
         os.close(reader)
         _worker(items, make_runner, writer)
     os.close(writer)
     try:
-        return _watch(child, reader, items, records, item_seconds, deadline, setup_seconds)
+        within = _MemoryWatch(spared, memory_mb)
+        return _watch(child, reader, items, records, item_seconds, deadline, setup_seconds, within)
     finally:
         os.close(reader)
         _kill_group(child)
+        strays.sweep(spared)
 
 
 def _watch(
@@ -91,6 +105,7 @@ def _watch(
     item_seconds: float,
     deadline: float,
     setup_seconds: float,
+    memory: _MemoryWatch,
 ) -> int | None:
     current: int | None = None
     limit = time.monotonic() + setup_seconds
@@ -118,6 +133,11 @@ def _watch(
                 records[lost] = {"kind": "died", "error": "the process ended"}
             return current
         now = time.monotonic()
+        if not ready and memory.exceeded(now):
+            lost = next((item for item in items if item not in records), None) if current is None else current
+            if lost is not None:
+                records[lost] = {"kind": "died", "error": "it needs too much memory"}
+            return current
         if now > limit:
             if current is None and items[0] not in records:
                 records[items[0]] = {"kind": "setup", "error": "loading the reward did not end"}
@@ -127,6 +147,21 @@ def _watch(
             return current
         if now > deadline and current is None:
             return None
+
+
+class _MemoryWatch:
+    """Looks at the memory of a worker now and then."""
+
+    def __init__(self, spared: Collection[int], memory_mb: int) -> None:
+        self._spared, self._most = spared, memory_mb
+        self._next = 0.0
+
+    def exceeded(self, now: float) -> bool:
+        """True when its processes hold too much; looks at most every WATCH_SECONDS."""
+        if now < self._next:
+            return False
+        self._next = now + WATCH_SECONDS
+        return strays.resident(self._spared) > self._most
 
 
 def _gone(child: int) -> bool:
@@ -152,6 +187,7 @@ def _kill_group(child: int) -> None:
 def _worker(items: Sequence[int], make_runner: Callable[[], Runner], writer: int) -> None:
     """Body of the forked worker; never returns."""
     os.setsid()
+    strays.leave_room()
     me = os.getpid()
     silence = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
@@ -184,5 +220,5 @@ def _worker(items: Sequence[int], make_runner: Callable[[], Runner], writer: int
 
 def describe(error: BaseException) -> str:
     """Class and message of an exception on one line, without object addresses."""
-    text = " ".join(str(error).split())[:500]
+    text = " ".join(str(error)[:2000].split())[:500]
     return f"{type(error).__name__}: {text}".encode("utf-8", "backslashreplace").decode()

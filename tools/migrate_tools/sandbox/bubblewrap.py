@@ -151,7 +151,9 @@ class _Watch:
         self.exceeded = False
 
     def __call__(self) -> bool:
-        self.exceeded = self.exceeded or limits.resident_bytes(self.pid) > self.limit
+        if not self.exceeded and limits.resident_bytes(self.pid) > self.limit:
+            shared_once = limits.proportional_bytes(self.pid)
+            self.exceeded = shared_once is None or shared_once > self.limit
         return self.exceeded
 
 

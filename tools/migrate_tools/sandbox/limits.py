@@ -72,6 +72,26 @@ def resident_bytes(pid: int) -> int:
     return total
 
 
+def proportional_bytes(pid: int) -> int | None:
+    """Memory of all processes below one, a page that n of them share counted as 1/n; None when it cannot be read.
+
+    Slower than `resident_bytes`, but right for the copies of a process that has forked many times.
+    """
+    total = 0
+    waiting = _children(pid)
+    while waiting:
+        current = waiting.pop()
+        try:
+            lines = Path(f"/proc/{current}/smaps_rollup").read_text().splitlines()
+        except PermissionError:
+            return None
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss_Anon:"))
+        waiting += _children(current)
+    return total
+
+
 def _children(pid: int) -> list[int]:
     found: list[int] = []
     with suppress(OSError):
