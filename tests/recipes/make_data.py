@@ -57,6 +57,7 @@ TRAPS: dict[str, list[dict[str, Any]]] = {
     "r22_prefixes": plain(),
     "r24_colliding_kwargs": plain(),
     "r30_schedule": plain(),
+    "algorithms": plain(),
 }
 
 

@@ -445,3 +445,37 @@ def test_a_reward_model_is_refused(make: Make) -> None:
 
     item = make({"reward_model.enable": True}, reward=RewardSpec(kind="model"))
     assert item.verdict_cap == "refused"
+
+
+@pytest.mark.parametrize(
+    ("changes", "policy", "cap"),
+    [
+        ({}, "faithful", False),  # the dual clip looks at one token at a time
+        ({LOSS: "kl_cov"}, "on-policy", True),
+        ({IS + "rollout_is": "sequence"}, "on-policy", True),
+        ({ESTIMATOR: "rloo"}, "on-policy", False),
+    ],
+)
+def test_hooks_on_split_responses(make: Make, changes: dict[str, Any], policy: str, cap: bool) -> None:
+    item = make({ACTOR + "strategy": "megatron", ACTOR + "megatron.context_parallel_size": 2, **changes}, policy=policy)
+    assert item.gpus is not None
+    assert item.gpus.context_parallel == 2
+    assert any("needs whole responses" in reason for reason in item.cap_reasons) is cap
+
+
+def test_a_mean_over_samples_never_splits_responses(make: Make) -> None:
+    """Relax wants --calculate-per-token-loss with context parallelism, so sums are planned without it."""
+    item = make(
+        {ACTOR + "strategy": "megatron", ACTOR + "megatron.context_parallel_size": 2,
+         ACTOR + "loss_agg_mode": "seq-mean-token-sum"}
+    )  # fmt: skip
+    assert item.gpus is not None
+    assert item.gpus.context_parallel == 1
+    assert not any("needs whole responses" in reason for reason in item.cap_reasons)
+
+
+def test_statistics_over_a_smaller_rollout_are_noted(make: Make) -> None:
+    changes = {ESTIMATOR: "reinforce_plus_plus_baseline"}
+    fresh, faithful = make(changes), make(changes, policy="faithful")
+    assert any(note.code == "statistics-of-a-rollout" and "4 rollouts" in note.text for note in fresh.notes)
+    assert not any(note.code == "statistics-of-a-rollout" for note in faithful.notes)

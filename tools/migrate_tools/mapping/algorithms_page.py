@@ -23,7 +23,8 @@ is a reward post-process hook; a loss is Relax's own or a `--loss-type custom_lo
 reducer. Hooks are written to `examples/<algo>/hooks_<algo>.py`, need no torch to import, and are compared with verl's
 own functions in `tests/numeric` (values and gradients, double precision, 1e-6; importance weights in single precision).
 
-Hooks of the trainer (loss, reducer, rollout correction) need `--context-parallel-size 1` and say so when it is not.
+Reducers, the rollout correction, and losses that look at whole responses or aggregate by themselves need
+`--context-parallel-size 1` and stop with an error when it is not.
 """
 CORRECTION: Final = """
 ## Rollout correction

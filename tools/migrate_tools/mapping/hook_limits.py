@@ -6,18 +6,28 @@ from typing import Final
 
 from migrate_tools.mapping.algorithm_table import ESTIMATORS
 from migrate_tools.mapping.draft import Draft
+from migrate_tools.model import Hook
 
-WHOLE_RESPONSES: Final = (
-    "--custom-loss-function-path",
-    "--custom-pg-loss-reducer-function-path",
-    "--custom-tis-function-path",
-)
+WHOLE_RESPONSES: Final = ("--custom-pg-loss-reducer-function-path", "--custom-tis-function-path")
 """Hooks that stop with an error where context parallelism gives them parts of responses."""
+TOKEN_BY_TOKEN: Final = frozenset(
+    {"dual_clip_loss", "soft_gate_loss", "gpg_loss", "tv_bound_loss", "binary_kl_bound_loss", "quadratic_penalty_loss",
+     "clipped_weight_loss", "reinforce_loss"}
+)  # fmt: skip
+"""Losses that look at one token at a time, and so at parts of responses too, unless they aggregate by themselves."""
+
+
+def needs_whole_responses(hook: Hook) -> bool:
+    """Whether the hook stops where context parallelism splits responses."""
+    if hook.flag != "--custom-loss-function-path":
+        return hook.flag in WHOLE_RESPONSES
+    own = hook.constants.get("AGGREGATION", "token-mean") not in ("token-mean", "seq-mean-token-mean")
+    return own or "IS_LEVEL" in hook.constants or hook.function not in TOKEN_BY_TOKEN
 
 
 def check_hooks(draft: Draft) -> None:
     """Cap the verdict where a hook cannot run as placed; note what a statistic is taken over."""
-    named = [hook for hook in draft.hooks if hook.flag in WHOLE_RESPONSES]
+    named = [hook for hook in draft.hooks if needs_whole_responses(hook)]
     if named and draft.gpus is not None and draft.gpus.context_parallel > 1:
         names = ", ".join(hook.function for hook in named)
         draft.cap(

@@ -18,6 +18,7 @@ OWN_KL = ""
 WEIGHTS_FROM_CURRENT = False
 WEIGHTS_PER_RESPONSE = False
 NO_WEIGHTS = False
+LAYOUT = ("max_seq_lens", "padded_total_lengths", "dynamic_cp_size", "dynamic_cp_rank")
 
 
 @dataclass
@@ -27,9 +28,26 @@ class LossParts:
     log_probs: Any
     old_log_probs: Any
     advantages: Any
-    mask: Any
+    masks: list[Any]
     entropy: Any
     lengths: list[int]
+
+    @property
+    def mask(self) -> Any:
+        """Which tokens train.
+
+        Raises:
+            ValueError: the log-probs are not those of whole responses (context parallelism splits them).
+        """
+        import torch
+
+        mask = torch.cat(self.masks).to(self.log_probs.device)
+        if self.log_probs.shape != mask.shape:
+            raise ValueError(
+                f"{self.log_probs.shape[0]} log-probs for {mask.shape[0]} response tokens: this hook needs "
+                "--context-parallel-size 1"
+            )
+        return mask
 
     def by_sample(self, values: Any) -> Iterator[tuple[Any, Any]]:
         """The values and the mask of each sample."""
@@ -37,11 +55,7 @@ class LossParts:
 
 
 def loss_parts(args: Any, batch: Any, logits: Any) -> LossParts:
-    """Log-probs and entropy from the logits, the rest from the batch.
-
-    Raises:
-        ValueError: the log-probs do not cover the responses (context parallelism splits them).
-    """
+    """Log-probs and entropy from the logits, the rest from the batch."""
     import torch
     from relax.backends.megatron.loss import get_log_probs_and_entropy
 
@@ -52,19 +66,15 @@ def loss_parts(args: Any, batch: Any, logits: Any) -> LossParts:
         total_lengths=batch["total_lengths"],
         response_lengths=batch["response_lengths"],
         with_entropy=True,
+        **{name: batch[name] for name in LAYOUT if batch.get(name) is not None},
     )
     log_probs = torch.cat(list(found["log_probs"]))
     old = old_log_probs(args, batch, log_probs)
-    mask = torch.cat(list(batch["loss_masks"])).to(log_probs.device)
-    if log_probs.shape != mask.shape:
-        raise ValueError(
-            f"{log_probs.shape[0]} log-probs for {mask.shape[0]} response tokens: this hook needs "
-            "--context-parallel-size 1"
-        )
     advantages = batch["advantages"]
     advantages = torch.cat(list(advantages)) if isinstance(advantages, (list, tuple)) else advantages
     entropy = torch.cat(list(found["entropy"]))
-    return LossParts(log_probs, old, advantages.detach(), mask, entropy, [int(n) for n in batch["response_lengths"]])
+    lengths = [int(length) for length in batch["response_lengths"]]
+    return LossParts(log_probs, old, advantages.detach(), list(batch["loss_masks"]), entropy, lengths)
 
 
 def old_log_probs(args: Any, batch: Any, log_probs: Any) -> Any:
@@ -91,9 +101,7 @@ def finished_loss(
     if IS_LEVEL != "none" or REJECT or VETO is not None:
         losses, masks, more = corrected(args, batch, parts, losses)
         metrics = {**metrics, **more}
-        parts = LossParts(
-            parts.log_probs, parts.old_log_probs, parts.advantages, torch.cat(masks), parts.entropy, parts.lengths
-        )
+        parts = LossParts(parts.log_probs, parts.old_log_probs, parts.advantages, masks, parts.entropy, parts.lengths)
         reduce = None
     if AGGREGATION not in ("token-mean", "seq-mean-token-mean"):
         reduce = None
