@@ -132,7 +132,7 @@ def _loss(row: PolicyLoss) -> str:
 
 def _functions() -> list[tuple[str, str, str]]:
     """Hooks of the library: name, first sentence, formula and source."""
-    named = {row.hook for row in (*ESTIMATORS.values(), *LOSSES.values()) if row.hook}
+    named = {row.hook for row in ESTIMATORS.values()} | {row.hook for row in LOSSES.values()}
     named |= {"discounted_returns", "rollout_correction", "token_sum", "micro_batch_token_mean", "keep_varied_groups"}
     found = []
     for path in sorted(LIBRARY.glob("*.py")):
