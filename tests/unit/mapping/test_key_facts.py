@@ -160,3 +160,12 @@ def test_where_flags_are_declared() -> None:
     assert flag_place("--sglang-context-length") == "SGLang 0.5.17 server arguments"
     row = ROW.model_copy(update={"relax": ("--lr", "--min-lr"), "evidence": Evidence(relax="here")})
     assert relax_places(row) == ("here", "Megatron-LM megatron/training/arguments.py@85bced0a")
+
+
+def test_no_key_that_the_release_at_hand_declares_is_unknown(verl_source: VerlRef) -> None:
+    """Every leaf of every entry point's configuration, whether or not a public script sets it."""
+    tables = load_tables()
+    keys = declared(Path(verl_source.root))
+    leaves = [key for key in keys if not any(other.startswith(key + ".") for other in keys)]
+    assert len(leaves) > 900
+    assert not [key for key in leaves if len(tables.candidates(key)) != 1]
