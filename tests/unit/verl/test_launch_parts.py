@@ -144,6 +144,9 @@ def test_project_root_is_the_checkout_but_never_the_home_folder(
     [
         ("python3 -u -m verl.trainer.main_ppo a.b=1 --config-name=x", "verl.trainer.main_ppo", 1),
         ("torchrun --nproc_per_node 8 --nnodes=1 -m verl.trainer.sft_trainer a.b=1", "verl.trainer.sft_trainer", 1),
+        ("torchrun --nnodes=1 -m glue.launch verl.trainer.sft_trainer a.b=1", "verl.trainer.sft_trainer", 1),
+        ("python3 -m glue.launch verl.trainer.main_ppo a.b=1 c.d=2", "verl.trainer.main_ppo", 2),
+        ("python3 -m glue.launch other.trainer a.b=1", "glue.launch", 1),
         ("python verl/trainer/main_ppo.py a.b=1 +c=2 ~d", "verl.trainer.main_ppo", 3),
         ("accelerate launch --config_file x.yaml train.py a=1", "train", 1),
         ("python -m torch.distributed.run --nproc_per_node=2 train.py a=1", "train", 1),

@@ -60,13 +60,23 @@ def parse(argv: Sequence[str]) -> Command | None:
         return None
     name = argv[0].rsplit("/", 1)[-1]
     if PYTHONS.match(name):
-        return _python(argv)
+        return _unwrapped(_python(argv))
     if name in LAUNCHERS:
-        return _launcher(argv)
+        return _unwrapped(_launcher(argv))
     if name in dialects.PROGRAMS:
         module = ".".join([name.partition("-")[0], *argv[1:2]])
         return Command(module, True, tuple(argv[2:]), min(2, len(argv)))
     return None
+
+
+def _unwrapped(command: Command | None) -> Command | None:
+    """Of `-m some.launch verl.trainer.main_ppo ...` the module that is started in the end."""
+    if command is None or not command.is_module or not command.arguments:
+        return command
+    inner = command.arguments[0]
+    if not re.fullmatch(r"verl(?:\.[a-z_]\w*)+", inner):
+        return command
+    return Command(inner, True, command.arguments[1:], command.first + 1)
 
 
 def _python(argv: Sequence[str]) -> Command | None:
