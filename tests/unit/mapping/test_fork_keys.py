@@ -99,3 +99,11 @@ def test_rows_of_recipes_and_forks(make: Make, key: str, value: object, wanted: 
 )
 def test_rows_of_the_critic(make: Make, key: str, value: object, wanted: tuple[str, str]) -> None:
     assert outcome(make({"algorithm.adv_estimator": "gae", key: value}), key) == wanted
+
+
+def test_distillation_is_refused_by_name(make: Make) -> None:
+    item = make({"distillation.enabled": True, "distillation.nnodes": 1})
+    assert any("distillation.enabled" in text for text in item.refusals)
+    assert outcome(item, "distillation.enabled") == ("unsupported", "training")
+    assert outcome(item, "distillation.nnodes") == ("no_effect", "none")
+    assert not make({"distillation.enabled": False}).refusals

@@ -38,6 +38,8 @@ POST_PROCESS: Final = "--custom-reward-post-process-path"
 def choose_estimator(draft: Draft) -> None:
     """Set `draft.estimator` and write it with what makes its advantage, or record the refusal by name."""
     _entry_module(draft)
+    if draft.facts.flag("distillation.enabled"):
+        draft.refuse("distillation.enabled: distillation from a teacher is not translated (Relax has --use-opd for it)")
     entry, loss = _known(draft)
     if entry is None or loss is None:
         return
