@@ -165,6 +165,8 @@ class DataSpec(Frozen):
     """chat: list of messages; string: plain text; templated: verl takes the (first message's) text as it is."""
     multimodal: tuple[str, ...] = ()
     """Columns that hold images, videos or audio."""
+    media_kinds: dict[str, str] = {}
+    """Column -> "image", "video" or "audio", as the recipe names them."""
     sources: tuple[SourceCount, ...] = ()
     truth: Literal["string", "number", "list", "dict", "none", "mixed", "unknown"] = "unknown"
     extra_info_keys: tuple[str, ...] = ()

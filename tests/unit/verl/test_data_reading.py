@@ -343,3 +343,26 @@ def test_made_up_rows_are_deterministic(tmp_path: Path) -> None:
 )
 def test_lists_of_files(value: Any, expected: list[str]) -> None:
     assert as_list(value) == expected
+
+
+def test_json_lines_are_read_like_parquet(tmp_path: Path) -> None:
+    rows = [row("a", json.dumps({"x": 1}), extra_info={"index": 1}), row("b", "5"), row("a", "6")]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    spec, notes = read(tmp_path, {"data.train_files": "rows.jsonl", "data.val_files": "rows.jsonl"})
+    assert spec.known_from == "files"
+    assert [(item.name, item.rows, item.split) for item in spec.sources][:2] == [("a", 2, "train"), ("b", 1, "train")]
+    assert (spec.truth, spec.prompt_form, spec.train[0].rows) == ("string", "chat", 3)
+    assert spec.extra_info_keys == ("index",)
+    assert notes == ()
+
+
+def test_json_text_of_a_chat_is_a_chat() -> None:
+    assert _prompt_form(json.dumps([{"role": "user", "content": "hi"}])) == "chat"
+    assert _prompt_form("[1] is a footnote") == "string"
+
+
+def test_media_columns_keep_their_kind(tmp_path: Path) -> None:
+    save(tmp_path / "t.parquet", [row(clips=["a.mp4"])])
+    spec, _ = read(tmp_path, {"data.train_files": "t.parquet", "data.video_key": "clips"})
+    assert spec.multimodal == ("clips",)
+    assert spec.media_kinds["clips"] == "video"

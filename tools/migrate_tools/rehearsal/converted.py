@@ -114,6 +114,13 @@ def _sources(data: DataSpec, folder: Path) -> tuple[Source, ...]:
 
 def _copy_head(source: Path, target: Path) -> bool:
     """Copy a file, a long parquet file only its first rows; whether it was cut."""
+    if source.suffix == ".jsonl":
+        with source.open("rb") as lines, target.open("wb") as out:
+            for number, line in enumerate(lines):
+                if number >= HEAD_ROWS:
+                    return True
+                out.write(line)
+        return False
     if source.suffix != ".parquet":
         shutil.copyfile(source, target)
         return False

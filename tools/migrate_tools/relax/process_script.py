@@ -52,7 +52,7 @@ def media_of(spec: DataSpec) -> list[tuple[str, str]]:
     kinds = {
         column: next((kind for kind in ("video", "audio") if kind in column), "image") for column in spec.multimodal
     }
-    return [(column, kinds[column]) for column in spec.multimodal]
+    return [(column, spec.media_kinds.get(column, kinds[column])) for column in spec.multimodal]
 
 
 def _set_constant(text: str, name: str, value: str) -> str:

@@ -14,10 +14,11 @@ from migrate_tools.verl.config_view import ConfigView
 from migrate_tools.verl.data_contract import ContractReader
 from migrate_tools.verl.dataset_class import read_dataset_class
 from migrate_tools.verl.module_finder import ModuleFinder
-from migrate_tools.verl.parquet_facts import FileFacts, read_facts
+from migrate_tools.verl.parquet_facts import OTHER_KINDS, FileFacts, read_facts
 from migrate_tools.verl.prompt_form import with_prompt_form
 
 MEDIA_KEYS = (("data.image_key", "images"), ("data.video_key", "videos"), ("data.audio_key", "audios"))
+KINDS = ("image", "video", "audio")
 PREP_HINTS = {
     frozenset({"question", "answer"}): "run the preparation script first, for GSM8K examples/data_preprocess/gsm8k.py",
     frozenset(
@@ -93,6 +94,9 @@ class _Reader:
             "reward_fn_key": self.source_key,
             "image_key": str(self.view.get("data.image_key", "images")),
             "custom_class": self._custom_class(),
+            "media_kinds": {
+                str(self.view.get(key, name)): kind for (key, name), kind in zip(MEDIA_KEYS, KINDS, strict=True)
+            },
             **self._row_changes(),
         }
         spec = self._from_files(base, facts, sources) if facts else DataSpec.model_validate(base)
@@ -142,11 +146,11 @@ class _Reader:
         path = self._path(value)
         if path is None:
             return None
-        if path.is_file() and path.suffix not in (".parquet", ""):
+        if path.is_file() and path.suffix not in (".parquet", "", *OTHER_KINDS):
             self.notes.append(
                 Note(
                     code="data-format",
-                    text=f"{text} is no parquet file; its rows were not read",
+                    text=f"{text} is of a kind that is not read; its rows are not known",
                     source=self.view.source(f"data.{split}_files"),
                 )
             )

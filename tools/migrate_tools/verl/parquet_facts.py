@@ -1,14 +1,15 @@
-"""What a parquet file of a recipe holds: schema, rows, distinct data_source values, kinds of the nested values."""
+"""What a data file of a recipe holds: schema, rows, distinct data_source values, kinds of the nested values."""
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from migrate_tools.errors import RefusedInput
 from migrate_tools.verl.known_data import TruthKind
@@ -20,6 +21,8 @@ CHAT_MARKERS = re.compile(
     r"<\|im_start\|>|<\|start_header_id\|>|\[INST\]|<start_of_turn>|<\|user\|>|<｜User｜>|<\|begin_of_text\|>|<\|assistant\|>"
 )
 BATCH_ROWS = 65_536
+OTHER_KINDS = (".jsonl", ".json", ".arrow")
+"""Read as the converter reads them, which is as verl's data set library does."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +44,25 @@ class FileFacts:
 def data_files(path: Path) -> tuple[Path, ...]:
     """The parquet files that a path stands for, sorted."""
     if path.is_dir():
-        return tuple(sorted(item for item in path.rglob("*.parquet") if item.is_file()))
+        found = sorted(item for item in path.rglob("*") if item.is_file() and not item.name.startswith("."))
+        for kind in (".parquet", *OTHER_KINDS):
+            if matching := tuple(item for item in found if item.suffix == kind):
+                return matching
+        return ()
     if any(sign in path.name for sign in "*?["):
         return tuple(Path(item) for item in sorted(glob.glob(str(path))))  # noqa: PTH207 - the whole path may be a pattern
     return (path,)
 
 
 def read_facts(path: Path, shown: str, *, prompt_key: str, source_key: str) -> FileFacts:
-    """Facts of a file or folder; only the data_source column and one row are read.
+    """Facts of a file or folder; of parquet only the data_source column and one row are read.
 
     Raises:
-        RefusedInput: a file is not readable as parquet.
+        RefusedInput: a file is not readable.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     files = data_files(path)
     if not files:
-        raise RefusedInput(f"{shown}: holds no parquet file", "run the preparation script, or correct the path")
+        raise RefusedInput(f"{shown}: holds no data file", "run the preparation script, or correct the path")
     rows = 0
     columns: dict[str, str] = {}
     sources: Counter[str] = Counter()
@@ -67,18 +71,12 @@ def read_facts(path: Path, shown: str, *, prompt_key: str, source_key: str) -> F
     forms: set[str] = set()
     json_text: dict[str, None] = {}
     for item in files:
-        try:
-            with pq.ParquetFile(item) as file:
-                schema = file.schema_arrow
-                rows += file.metadata.num_rows
-                columns.update({field.name: str(field.type) for field in schema if field.name not in columns})
-                sources.update(_count(file, source_key))
-                first = _first_row(file, [n for n in (prompt_key, "reward_model", "extra_info") if n in schema.names])
-        except (pa.ArrowException, OSError) as error:
-            reason = " ".join(str(error).split())[:160]
-            raise RefusedInput(
-                f"{item.name} ({shown}): cannot be read as parquet: {reason}", "check the file"
-            ) from None
+        schema, count, counts, first = (_other if item.suffix in OTHER_KINDS else _parquet)(
+            item, shown, prompt_key, source_key
+        )
+        rows += count
+        columns.update({field.name: str(field.type) for field in schema if field.name not in columns})
+        sources.update(counts)
         kinds.add(_truth(schema, first))
         keys.update(dict.fromkeys(_extra_keys(schema, first)))
         forms.add(_prompt_form(first.get(prompt_key)))
@@ -96,6 +94,45 @@ def read_facts(path: Path, shown: str, *, prompt_key: str, source_key: str) -> F
         forms.pop() if len(forms) == 1 else "unknown",
         tuple(json_text),
     )
+
+
+Found: TypeAlias = "tuple[pa.Schema, int, Counter[str], dict[str, Any]]"
+"""Schema, rows, rows of every data_source, and the first row (of parquet only what is looked at)."""
+
+
+def _parquet(path: Path, shown: str, prompt_key: str, source_key: str) -> Found:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            wanted = [name for name in (prompt_key, "reward_model", "extra_info") if name in schema.names]
+            return schema, file.metadata.num_rows, _count(file, source_key), _first_row(file, wanted)
+    except (pa.ArrowException, OSError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise RefusedInput(f"{path.name} ({shown}): cannot be read as parquet: {reason}", "check the file") from None
+
+
+def _other(path: Path, shown: str, prompt_key: str, source_key: str) -> Found:
+    from migrate_tools.data.plan import ConvertError
+    from migrate_tools.data.sources import open_part
+
+    rows = 0
+    counts: Counter[str] = Counter()
+    first: dict[str, Any] = {}
+    try:
+        part = open_part(path)
+        for chunk in part.read():
+            rows += chunk.batch.num_rows
+            if source_key in part.schema.names:
+                values = chunk.batch.column(part.schema.get_field_index(source_key)).to_pylist()
+                counts.update("" if value is None else str(value) for value in values)
+            if not first and chunk.batch.num_rows:
+                first = chunk.batch.slice(0, 1).to_pylist()[0]
+    except ConvertError as error:
+        raise RefusedInput(f"{shown}: {error}", "check the file") from None
+    return part.schema, rows, counts, first
 
 
 def _count(file: Any, column: str) -> Counter[str]:
@@ -189,6 +226,11 @@ def _load_json(value: object) -> object:
 
 
 def _prompt_form(prompt: object) -> str:
+    if isinstance(prompt, str) and prompt.lstrip().startswith("["):
+        import json
+
+        with contextlib.suppress(ValueError):
+            prompt = json.loads(prompt)  # JSON text of messages, which the converter decodes
     if isinstance(prompt, str):
         return "templated" if CHAT_MARKERS.search(prompt) else "string"
     if isinstance(prompt, list) and prompt and isinstance(prompt[0], dict):

@@ -49,11 +49,13 @@ def _rows(path: str) -> list[dict[str, Any]]:
         with pq.ParquetFile(path) as file:
             rows: list[dict[str, Any]] = file.read().to_pylist()
         return rows
-    text = Path(path).read_text(encoding="utf-8")
-    if path.endswith(".jsonl"):
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    content = json.loads(text)
-    return content if isinstance(content, list) else [content]
+    from migrate_tools.data.sources import open_part
+
+    if Path(path).name.startswith("part-"):  # written by the converter
+        return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    part = open_part(Path(path))  # as verl reads it: absent keys are None
+    exact = bool(part.losses)
+    return [row for chunk in part.read() for row in (chunk.rows if exact else chunk.batch.to_pylist())]
 
 
 def _row(before: dict[str, Any], after: dict[str, Any], job: dict[str, Any]) -> Iterator[str]:
