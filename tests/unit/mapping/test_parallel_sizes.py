@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import Any
 
 import pytest
@@ -165,3 +167,19 @@ def test_expert_routes_are_replayed(make: Make, mode: str, flag: str) -> None:
     assert flag in flag_values(item)
     assert outcome(item, key)[0] == "exact"
     assert not any("routing-replay" in name for name in flag_values(make({**MOE, **megatron(), key: "disabled"})))
+
+
+def test_experts_are_spread_over_what_async_leaves(make: Make) -> None:
+    """30B in 128 experts on 8 GPUs: 8 ways in sync, 4 where async gives the actor 4, 2 on the reference's 2."""
+    item = make({**MOE, ACTOR + "use_kl_loss": True})
+    assert flag_values(item, "SYNC")["--expert-model-parallel-size"] == "8"
+    values = flag_values(item, "ASYNC")
+    assert values["--expert-model-parallel-size"] == "4"
+    config = json.loads(shlex.split(values["--ref-actor-config"] or "")[0])
+    assert config["expert_model_parallel_size"] == 2
+    assert item.async_refusal == ""
+    whole = megatron(tensor_model_parallel_size=2, expert_model_parallel_size=2, expert_tensor_parallel_size=2)
+    kept = make({**MOE, **whole, ACTOR + "use_kl_loss": True})
+    assert flag_values(kept, "ASYNC")["--expert-model-parallel-size"] == "2"
+    config = json.loads(shlex.split(flag_values(kept, "ASYNC")["--ref-actor-config"] or "")[0])
+    assert config["expert_tensor_parallel_size"] == 1

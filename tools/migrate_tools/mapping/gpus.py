@@ -141,11 +141,11 @@ def plan_gpus(draft: Draft, batch: BatchPlan, model: ModelChoice | None, kl: boo
         async_split=split,
     )
     draft.gpus = plan
-    _parallel_flags(draft, sizes)
+    _parallel_flags(draft, sizes, split)
     _engine_flags(draft, engine, split)
     if per_node != 8:
         draft.flag("--num-gpus-per-node", per_node, "PERF", "gpus")
-    _mode_flags(draft, plan, batch)
+    _mode_flags(draft, plan, batch, sizes)
     return plan
 
 
@@ -212,16 +212,16 @@ def _check_async(
     if not split:
         draft.async_refusals.append(f"fully async needs at least {needed} GPUs for its roles, there are {total}")
         return {}
-    actor, grid = split["actor"], sizes.expert * sizes.expert_tensor * sizes.pipeline
+    actor, rest = split["actor"], sizes.expert_tensor * sizes.pipeline
     if actor % sizes.model:
         draft.async_refusals.append(
             f"of {total} GPUs async leaves {actor} to the actor, which tensor x pipeline x context parallel = "
             f"{sizes.model} does not divide"
         )
-    elif sizes.expert > 1 and actor % grid:
+    elif sizes.expert > 1 and actor % rest:
         draft.async_refusals.append(
-            f"of {total} GPUs async leaves {actor} to the actor, which expert x expert tensor x pipeline parallel = "
-            f"{grid} does not divide"
+            f"of {total} GPUs async leaves {actor} to the actor, which expert tensor x pipeline parallel = {rest} "
+            "does not divide"
         )
     elif prompts % (actor // sizes.model):
         draft.async_refusals.append(
@@ -255,13 +255,30 @@ def _engine_flags(draft: Draft, engine: Engine, split: dict[str, int]) -> None:
     )
 
 
-def _parallel_flags(draft: Draft, sizes: Sizes) -> None:
+def _experts_in(actor: int, sizes: Sizes) -> int:
+    """The largest expert parallel size that the actor's GPUs of the async split hold."""
+    grid = sizes.expert_tensor * sizes.pipeline
+    fits = (size for size in range(sizes.expert, 0, -1) if sizes.expert % size == 0 and actor % (size * grid) == 0)
+    return next(fits, 1)
+
+
+def _parallel_flags(draft: Draft, sizes: Sizes, split: dict[str, int]) -> None:
     draft.flag("--tensor-model-parallel-size", sizes.tensor, "PERF")
     if sizes.tensor > 1 and sizes.sequence:
         draft.flag("--sequence-parallel", None, "PERF")
     draft.flag("--pipeline-model-parallel-size", sizes.pipeline, "PERF")
     draft.flag("--context-parallel-size", sizes.context, "PERF")
-    draft.flag("--expert-model-parallel-size", sizes.expert, "PERF")
+    name, fewer = "--expert-model-parallel-size", _experts_in(split["actor"], sizes) if split else sizes.expert
+    if fewer == sizes.expert:
+        draft.flag(name, sizes.expert, "PERF")
+    else:
+        draft.flag(name, sizes.expert, "SYNC")
+        draft.flag(name, fewer, "ASYNC")
+        draft.decide(
+            "expert parallel size in async mode",
+            str(fewer),
+            f"async leaves {split['actor']} GPUs to the actor, which {sizes.expert} does not divide: check the fit",
+        )
     draft.flag("--expert-tensor-parallel-size", sizes.expert_tensor, "PERF")
 
 
@@ -269,7 +286,7 @@ def _json(value: object) -> str:
     return shell(json.dumps(value))
 
 
-def _mode_flags(draft: Draft, plan: GpuPlan, batch: BatchPlan) -> None:
+def _mode_flags(draft: Draft, plan: GpuPlan, batch: BatchPlan, sizes: Sizes) -> None:
     roles: dict[str, list[int]] = {"actor": [1, plan.total], "rollout": [1, plan.total]}
     if draft.estimator == "ppo":
         roles |= {"critic": [1, plan.total], "advantages": [1, 0]}
@@ -289,12 +306,13 @@ def _mode_flags(draft: Draft, plan: GpuPlan, batch: BatchPlan) -> None:
     draft.flag("--num-data-storage-units", 1, "ASYNC")
     draft.flag("--num-iters-per-train-update", _divisor(batch.rollout_batch_size, 8), "ASYNC")
     if "reference" in split or "actor_fwd" in split:
-        draft.flag("--ref-actor-config", _json(_ref_config(draft, plan)), "ASYNC")
+        draft.flag("--ref-actor-config", _json(_ref_config(plan, sizes)), "ASYNC")
     draft.flag("--fully-async", None, "ASYNC")
     draft.flag("--use-health-check", None, "ASYNC")
 
 
-def _ref_config(draft: Draft, plan: GpuPlan) -> dict[str, object]:
+def _ref_config(plan: GpuPlan, sizes: Sizes) -> dict[str, object]:
+    """Sizes of the roles that only read the weights: what their GPUs hold, experts spread over all of them."""
     own = min(plan.async_split.get(role, 10**6) for role in ("reference", "actor_fwd") if role in plan.async_split)
     tensor = 1
     if plan.tensor_parallel * plan.pipeline_parallel > 4:
@@ -309,10 +327,12 @@ def _ref_config(draft: Draft, plan: GpuPlan) -> dict[str, object]:
     for name, size in (
         ("pipeline_model_parallel_size", plan.pipeline_parallel),
         ("context_parallel_size", plan.context_parallel),
-        ("expert_model_parallel_size", plan.expert_parallel),
+        ("expert_tensor_parallel_size", sizes.expert_tensor),
     ):
         if size > 1:
             config[name] = 1
+    if sizes.expert > 1:
+        config["expert_model_parallel_size"] = _experts_in(own, Sizes(expert=sizes.expert))
     return config
 
 
