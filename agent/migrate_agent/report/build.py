@@ -116,11 +116,14 @@ def parity_info(checks: Iterable[CheckResult]) -> ParityInfo | None:
     if not ran:
         return None
     covered = [item.evidence["line_coverage"] for item in ran if item.evidence.get("line_coverage", {}).get("lines")]
+    sides = [item.evidence.get("coverage", {}).get("old", {}).get("branches") for item in ran]
+    branches = [share for share in sides if share is not None]
     power = [item.evidence["power"] for item in ran if item.evidence.get("power", {}).get("seeded")]
     return ParityInfo(
         cases=sum(item.evidence["cases"] for item in ran),
         mismatches=sum(item.evidence.get("mismatches", 0) for item in ran),
         line_coverage=round(min(item["hit"] / item["lines"] for item in covered), 4) if covered else None,
+        branch_coverage=min(branches, default=None),
         mutants=Mutants(killed=sum(item["caught"] for item in power), total=sum(item["seeded"] for item in power))
         if power
         else None,

@@ -125,7 +125,7 @@ class ParityInfo(Frozen):
     cases: int
     mismatches: int
     branch_coverage: float | None = None
-    """Not measured by this version."""
+    """Share of the old scorer's branches that the cases take, of the worst launch; None without branches."""
     line_coverage: float | None = None
     """Share of the old scorer's lines that the cases reach, of the worst launch."""
     mutants: Mutants | None = None

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from migrate_tools.errors import UsageError
-from migrate_tools.parity import edits, explore, hard_answers, probes, rollouts, rows, variants
+from migrate_tools.parity import coverage, edits, hard_answers, probes, rollouts, rows, variants
 from migrate_tools.parity.case import Case, ground_truth
 from migrate_tools.parity.chosen import choose
 from migrate_tools.parity.guide import Guide
@@ -87,15 +87,16 @@ def test_probes_note_branches_comparisons_and_text_steps() -> None:
     assert any(notes.sites[site].kind == "handler" for site, _ in notes.seen)
 
 
-def test_coverage_counts_the_functions_that_ran_and_those_that_are_needed(tmp_path: Path) -> None:
+def test_coverage_counts_the_functions_that_ran_and_those_that_are_needed() -> None:
     module, notes = probed(SCORER)
     notes.begin()
     module.pick("#1")
-    (tmp_path / explore.SITES).write_text(json.dumps(notes.sites))
-    names = [f"{explore._name(notes.sites[site])}={what}" for site, what in notes.seen]
-    alone = explore.coverage(tmp_path, [{"new": names}], [])
-    needed = explore.coverage(tmp_path, [{"new": names}], ["/project/reward.py:score"])
+    seen = [f"{coverage.site_name(notes.sites[site])}={what}" for site, what in notes.seen]
+    alone = coverage.counted(notes.sites, seen)
+    needed = coverage.counted(notes.sites, seen, ["/project/reward.py:score"])
     assert (alone["lines"], alone["hit"], alone["branches"], alone["branches_hit"]) == (4, 3, 4, 2)
+    assert coverage.shares(alone) == {"lines": 0.75, "branches": 0.5}
+    assert coverage.shares({}) == {"lines": None, "branches": None}
     assert alone["missed"] == ["reward.py:8"]
     assert alone["branches_missed"] == ["reward.py:7 never true", "reward.py:9 never true"]
     assert alone["functions"] == ["pick"]

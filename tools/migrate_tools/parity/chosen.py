@@ -27,14 +27,8 @@ def choose(logged: Sequence[Mapping[str, Any]], given: int, count: int) -> list[
     Args:
         logged: lines of the log: an input that was begun, followed by what it did unless it never came back.
     """
-    results: list[Mapping[str, Any] | None] = []
-    families: list[str] = []
-    for entry in logged:
-        if "case" in entry:
-            results.append(None)
-            families.append(entry["case"].get("family", ""))
-        else:
-            results[-1] = entry
+    results = _results(logged)
+    families = [entry["case"].get("family", "") for entry in logged if "case" in entry]
     made = _made(results, given)
     kept = [number for number in range(len(results)) if number < given]
     kept += [number for number in made if _new(results[number])][: max(0, count - len(kept))]
@@ -42,6 +36,21 @@ def choose(logged: Sequence[Mapping[str, Any]], given: int, count: int) -> list[
     crossed = [number for number in made if families[number] in CROSSED]
     kept = _filled(kept, crossed, good, min(count, len(kept) + int(count * CROSSED_SHARE)))
     return sorted(_filled(kept, made, good, count))
+
+
+def telling(logged: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Numbers of the inputs that did something new."""
+    return [number for number, result in enumerate(_results(logged)) if _new(result)]
+
+
+def _results(logged: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+    results: list[Mapping[str, Any] | None] = []
+    for entry in logged:
+        if "case" in entry:
+            results.append(None)
+        else:
+            results[-1] = entry
+    return results
 
 
 def _filled(kept: Sequence[int], waiting: Sequence[int], good: set[int], count: int) -> list[int]:

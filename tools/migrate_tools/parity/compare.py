@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from migrate_tools.model import CheckResult, CheckStatus, Launch
-from migrate_tools.parity import aftermath, guard, patience, power, pytest_file, shrink, tolerances
+from migrate_tools.parity import aftermath, coverage, guard, patience, power, pytest_file, shrink, tolerances
 from migrate_tools.parity.frozen import FrozenCases
 from migrate_tools.parity.newjob import Context, build_job, old_files, run_new
 from migrate_tools.parity.values import number, same
@@ -55,6 +55,7 @@ def _run(
         return "not_checkable", frozen.reason, {"missing": frozen.meta["missing"]}
     cases, olds = frozen.cases(), frozen.outcomes()
     job = build_job(context, launch, frozen, NEW_SECONDS)
+    job["telling"] = frozen.meta["telling"]
     job["comparable"] = [i for i, old in enumerate(olds) if old["stable"] and old["kind"] in ("value", "exception")]
     place = context.work / "parity" / launch.name / "new"
     answer = run_new(context, frozen, job, [json.dumps(_inputs(case)) for case in cases], place)
@@ -131,6 +132,7 @@ def _evidence(
         "rows": meta["row_count"],
         "rows_from": meta["rows_from"],
         "line_coverage": meta["coverage"],
+        "coverage": {"old": coverage.shares(meta["coverage"]), "new": coverage.shares(answer["coverage"])},
         "made_rows": meta["made_rows"],
         "cut": meta["cut"],
         "rollouts": meta["rollouts"],

@@ -19,7 +19,8 @@ from typing import Any
 
 from migrate_tools.parity import old_side, probes, supervise, texts
 from migrate_tools.parity.case import Case, answers_of, make_case, prompt_of
-from migrate_tools.parity.chosen import choose
+from migrate_tools.parity.chosen import choose, telling
+from migrate_tools.parity.coverage import counted, site_name
 from migrate_tools.parity.guide import Guide
 from migrate_tools.parity.probe_rewriter import Site
 from migrate_tools.parity.sandbox_data import load_cases, load_rows
@@ -46,14 +47,16 @@ def main(argv: list[str]) -> None:
     )
     done = [records[index]["kind"] for index in range(total)]
     logged = [json.loads(line) for line in _lines(folder / LOG)]
+    seen = {name for entry in logged for name in entry.get("new", ())}
     result = {
         "ran": sum("case" in entry for entry in logged),
         "of": total,
         "chosen": choose(logged, len(seeds), job["budget"]),
+        "telling": telling(logged),
         "setup": next((record["error"] for record in records.values() if record["kind"] == "setup"), ""),
         "timeouts": done.count("timeout"),
         "seconds": round(time.monotonic() - began, 3),
-        "coverage": coverage(folder, logged, job["functions"]),
+        "coverage": counted(_sites(folder), seen, job["functions"]),
     }
     (folder / RESULT).write_text(json.dumps(result), encoding="utf-8")
 
@@ -105,14 +108,14 @@ class Search:
     def _noted(self, record: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
         """What this case did, under names that another worker knows too; and what was compared."""
         sites = self._notes.sites
-        found = [f"{_name(sites[site])}={what}" for site, what in sorted(self._notes.seen, key=repr)]
+        found = [f"{site_name(sites[site])}={what}" for site, what in sorted(self._notes.seen, key=repr)]
         kind = record["kind"]
         if kind == "value":
             found.append(f"score={record['score']!r:.60}")
         else:
             found.append(f"{kind}={str(record.get('error', '')).partition(':')[0]}")
         pairs = [
-            [f"{_name(sites[pair.site])}", pair.how, pair.left, pair.right]
+            [f"{site_name(sites[pair.site])}", pair.how, pair.left, pair.right]
             for noted in self._notes.pairs.values()
             for pair in noted
         ]
@@ -131,56 +134,13 @@ class Search:
             self._guide.learn(self._begun, entry.get("new", []), entry.get("pairs", []), entry.get("score"))
 
 
-def coverage(folder: Path, logged: list[dict[str, Any]], functions: list[str]) -> dict[str, Any]:
-    """Statements and branches of the functions that ran or that the reward is known to need.
-
-    Args:
-        functions: "file:function" that count even when nothing of them ran.
-    """
+def _sites(folder: Path) -> list[Site]:
     path = folder / SITES
-    sites = [Site(*site) for site in json.loads(path.read_text(encoding="utf-8"))] if path.is_file() else []
-    seen = {name for entry in logged for name in entry.get("new", ()) if not name.endswith("@good")}
-    entered = {(site.file, site.first) for site in sites if f"{_name(site)}=1" in seen}
-    lines: dict[str, bool] = {}
-    branches: dict[str, bool] = {}
-    for site in sites:
-        if (site.file, site.first) not in entered and f"{site.file}:{site.function}" not in functions:
-            continue
-        if site.kind == "line":
-            place = f"{site.file.split('/', 2)[-1]}:{site.line}"
-            lines[place] = lines.get(place, False) or f"{_name(site)}=1" in seen
-        for side in SIDES.get(site.kind, ()):
-            branches[f"{_name(site)}={side}"] = f"{_name(site)}={side}" in seen
-    missed = [name for name, hit in branches.items() if not hit]
-    return {
-        "lines": len(lines),
-        "hit": sum(lines.values()),
-        "missed": [place for place, hit in lines.items() if not hit][:40],
-        "branches": len(branches),
-        "branches_hit": sum(branches.values()),
-        "branches_missed": [_shown(name) for name in missed[:40]],
-        "functions": sorted({site.function for site in sites if (site.file, site.first) in entered}),
-    }
-
-
-SIDES: dict[str, tuple[Any, ...]] = {"test": (True, False), "handler": (1,), "case": (1,)}
-"""What must have been seen at a site for each of its branches."""
-
-
-def _shown(name: str) -> str:
-    """A missed branch for the reader: file:line and the side."""
-    place, _, side = name.partition("=")
-    file, line, kind = place.rsplit(":", 2)
-    word = {"True": "never true", "False": "never false"}.get(side, f"{kind} never reached")
-    return f"{file.split('/', 2)[-1]}:{line.partition('.')[0]} {word}"
+    return [Site(*site) for site in json.loads(path.read_text(encoding="utf-8"))] if path.is_file() else []
 
 
 def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-
-
-def _name(site: Site) -> str:
-    return f"{site.file}:{site.line}.{site.column}:{site.kind}"
 
 
 if __name__ == "__main__":

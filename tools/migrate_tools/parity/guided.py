@@ -33,6 +33,8 @@ class Found:
     seconds: float = 0.0
     runs: int = 0
     """Inputs that were tried."""
+    telling: frozenset[Case] = frozenset()
+    """Cases that did something that none before them did."""
 
 
 def search(
@@ -101,4 +103,5 @@ def _found(place: Path, given: Sequence[Case], runs: int) -> Found:
     ran = [Case(**entry["case"]) for entry in logged if "case" in entry]
     cut = "" if len(ran) >= runs else f"time ended the search for inputs after {len(ran)} of {runs}"
     chosen = [ran[number] for number in result["chosen"]]
-    return Found([*chosen, *given[len(ran) :]], result["coverage"], cut, result["seconds"], len(ran))
+    telling = frozenset(ran[number] for number in result["telling"])
+    return Found([*chosen, *given[len(ran) :]], result["coverage"], cut, result["seconds"], len(ran), telling)

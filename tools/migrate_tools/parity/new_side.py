@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.parity import supervise, texts, watch
+from migrate_tools.parity import coverage, probes, supervise, texts, watch
 from migrate_tools.parity.sandbox_data import load_cases, load_rows
 from migrate_tools.parity.values import encode, same
 
@@ -37,7 +37,8 @@ MEMORY_MB = 2200
 WARM_SECONDS = 150.0
 """Longest time for loading a reward, with the start of a worker process of its own."""
 COVERED = 160
-"""Cases that are traced to see which lines of the module run at all."""
+COVERED_SECONDS = 5.0
+"""Cases that are run once more, with probes, and the seconds for that, at most."""
 FAMILIES = {family.name: family for family in texts.ALL}
 
 
@@ -82,7 +83,7 @@ def _answer(job: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     )
     covered = supervise.run_items([0], lambda: _covered(job, rows, cases), item_seconds=8.0, total_seconds=10.0)[0]
     return {
-        "lines": covered.get("lines", []),
+        "coverage": covered.get("coverage", {}),
         "seconds": time.monotonic() - began,
         "records": [records[i] for i in range(len(cases))],
         "groups": [grouped[i] for i in range(groups)],
@@ -263,28 +264,24 @@ def _group_runner(
 
 
 def _covered(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]]) -> supervise.Runner:
-    """Lines of the hook's module that run on a spread of the cases, threads included."""
-    file = str(Path(job["paths"][0], *job["module"].split("."))) + ".py"
-    seen: set[int] = set()
-
-    def local(frame: Any, event: str, _: Any) -> Any:
-        if event == "line":
-            seen.add(frame.f_lineno)
-        return local
-
-    def trace(frame: Any, event: str, _: Any) -> Any:
-        return local if frame.f_code.co_filename == file else None
-
-    threading.settrace(trace)
+    """Lines and branches of the hook's module that run on the cases that showed something new in the old reward, and on
+    a spread of the others."""
+    notes = probes.install([str(Path(job["paths"][0], *job["module"].split("."))) + ".py"])
     caller = Caller(job)
-    sys.settrace(trace)
 
     def run(_: int) -> dict[str, Any]:
-        chosen = [cases[index] for index in job.get("comparable", range(len(cases)))]
-        for case in chosen[:: max(1, len(chosen) // COVERED)]:
+        usable = list(job.get("comparable", range(len(cases))))
+        spread = usable[:: max(1, len(usable) // COVERED)]
+        deadline = time.monotonic() + COVERED_SECONDS
+        seen: set[str] = set()
+        for index in dict.fromkeys([*(index for index in job.get("telling", ()) if index in set(usable)), *spread]):
+            if time.monotonic() > deadline:
+                break
+            notes.begin()
             with contextlib.suppress(Exception):
-                caller.call(caller.sample(rows[case["row"]], case))
-        return {"kind": "value", "lines": sorted(seen)}
+                caller.call(caller.sample(rows[cases[index]["row"]], cases[index]))
+            seen.update(f"{coverage.site_name(notes.sites[site])}={what}" for site, what in set(notes.seen))
+        return {"kind": "value", "coverage": coverage.counted(notes.sites, seen)}
 
     return run
 

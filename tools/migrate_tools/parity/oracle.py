@@ -69,7 +69,7 @@ def freeze(
     folder.mkdir(parents=True)
     sources = _Sources(recipe, launch)
     meta: dict[str, Any] = {"version": 1, "launch": launch.name, "key": key, "rows": [], "reason": "", "missing": []}
-    meta |= {"rollouts": {}, "cut": "", "made_rows": 0}
+    meta |= {"rollouts": {}, "cut": "", "made_rows": 0, "telling": []}
     if reason := oldjob.not_checkable(recipe, launch):
         return close(folder, {**meta, "reason": reason}, [], [])
     if missing := sources.missing_packages():
@@ -103,6 +103,7 @@ def freeze(
         return close(folder, {**meta, "reason": runs}, [case.line() for case in cases], [])
     if given.log:
         meta["rollouts"] = scored_as_logged(given, cases, runs[0]["records"])
+    meta["telling"] = found.telling
     return _closed(folder, meta, cases, runs, sources.traits)
 
 
@@ -210,7 +211,10 @@ def _closed(
         one["stable"] = agree(one, other)
         kept.append(case.line())
         outcomes.append(one)
+    told = {case.line() for case in meta["telling"]}
+    telling = [number for number, line in enumerate(kept) if line in told]
     meta |= {
+        "telling": telling,
         "families": dict(sorted(Counter(case.family for case in cases).items())),
         "skipped": len(cases) - len(kept),
         "seconds": round(max(run["seconds"] for run in runs), 3),
