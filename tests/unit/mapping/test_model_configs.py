@@ -253,3 +253,13 @@ def test_an_attention_window_shorter_than_the_sequences_is_named(make: Make) -> 
     item = make({PATH: "mistral-x"}, model_configs={"": config})
     assert any("looks back 600 tokens" in reason for reason in item.cap_reasons)
     assert not make({PATH: "mistral-x"}, model_configs={"": {**config, "sliding_window": 4096}}).cap_reasons
+
+
+def test_models_that_no_flags_describe_are_named(make: Make) -> None:
+    for name, said in (
+        ("lmsys/gpt-oss-20b-bf16", "attention sinks"),
+        ("/m/Qwen3-Next-80B-A3B-Instruct", "linear attention"),
+    ):
+        item = make({PATH: name})
+        assert "MODEL_CONFIG" in item.model_script
+        assert said in next(note.text for note in item.notes if note.code == "model-unknown")

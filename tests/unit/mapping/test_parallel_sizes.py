@@ -183,3 +183,15 @@ def test_experts_are_spread_over_what_async_leaves(make: Make) -> None:
     assert flag_values(kept, "ASYNC")["--expert-model-parallel-size"] == "2"
     config = json.loads(shlex.split(flag_values(kept, "ASYNC")["--ref-actor-config"] or "")[0])
     assert config["expert_tensor_parallel_size"] == 1
+
+
+def test_lists_of_transformer_options(make: Make) -> None:
+    changes = {
+        OVERRIDE + "recompute_granularity": "selective",
+        OVERRIDE + "recompute_modules": ["core_attn", "moe_act"],
+    }
+    item = make({**megatron(), **changes})
+    values = flag_values(item)
+    assert values["--recompute-granularity"] == "selective"
+    assert values["--recompute-modules"] == "core_attn moe_act"
+    assert outcome(item, OVERRIDE + "recompute_modules")[0] == "exact"

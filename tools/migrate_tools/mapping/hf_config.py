@@ -26,6 +26,7 @@ NAMED_GAPS: Final = {
     "qwen3_next": "Qwen3-Next mixes linear attention in; a Relax model script is needed",
     "qwen3_5": "Qwen3.5 mixes linear attention in; only its Relax model scripts describe it",
     "qwen3_5_moe": "Qwen3.5 mixes linear attention in; only its Relax model scripts describe it",
+    "mimo": "MiMo has a multi-token prediction layer of its own, which MODEL_ARGS do not say",
     "phi3": "Phi-3 scales long positions by factor lists, which no Megatron flag says",
 }
 """Layouts that are known and cannot be written as flags."""

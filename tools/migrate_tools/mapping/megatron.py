@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Final
 
 from migrate_tools.mapping.draft import Draft, shell
@@ -104,10 +105,14 @@ def _option(draft: Draft, setting: Setting, name: str) -> None:
         if draft.has(flag):
             draft.say(key, "derived", flag, "written by another setting")
             return
-        text = (
-            number_text(value) if isinstance(value, (int, float)) and truth is None else shell(str(value).strip("'\""))
-        )
-        if info.choices and text not in [str(choice) for choice in info.choices]:
+        if isinstance(value, (list, tuple)):
+            words = [shell(str(item)) for item in value]
+            text = " ".join(words) if info.is_list else shell(json.dumps(list(value)))
+        elif isinstance(value, (int, float)) and truth is None:
+            text = number_text(value)
+        else:
+            text = shell(str(value).strip("'\""))
+        if info.choices and not isinstance(value, (list, tuple)) and text not in [str(item) for item in info.choices]:
             draft.say(key, "unsupported", (), f"{flag} does not take {text}", risk)  # type: ignore[arg-type]
             return
         draft.flag(flag, text, "PERF")

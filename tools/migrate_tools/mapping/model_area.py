@@ -13,7 +13,7 @@ from migrate_tools.mapping.draft import Draft, shell
 from migrate_tools.mapping.facts import MODEL, number_text
 from migrate_tools.mapping.hf_config import parse_config, read_config
 from migrate_tools.mapping.model_args import model_args
-from migrate_tools.mapping.models import billions_from_name, find_architecture, find_script, simple, spellings
+from migrate_tools.mapping.models import billions_from_name, find_architecture, find_gap, find_script, simple, spellings
 from migrate_tools.mapping.rollout import lengths
 from migrate_tools.model import Recipe
 
@@ -89,7 +89,8 @@ def _architecture(draft: Draft, path: str, name: str, found: Architecture | Gap 
         return _gap(draft, path, name, f"{whence}: {found.reason}")
     model = found or known
     if model is None:
-        return _gap(draft, path, name, f"neither a Relax model script nor public numbers are known for {name}")
+        why = find_gap(name) or f"neither a Relax model script nor public numbers are known for {name}"
+        return _gap(draft, path, name, why)
     why = f"Relax has no script for {name}"
     if script:
         why = f"scripts/models/{script.script}.sh does not fit {whence} ({_difference(model, known)})"

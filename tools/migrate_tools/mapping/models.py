@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from migrate_tools.mapping.architecture import Architecture, Gap
-from migrate_tools.mapping.hf_config import parse_config
+from migrate_tools.mapping.hf_config import NAMED_GAPS, parse_config
 from migrate_tools.model import Frozen
 from migrate_tools.resources import resource_dir
 
@@ -31,6 +31,8 @@ class Models(Frozen):
     architectures: dict[str, Architecture]
     configs: dict[str, dict[str, Any]] = {}
     """Fields of a config.json, for models with experts."""
+    gaps: dict[str, tuple[str, ...]] = {}
+    """model_type -> names of models that no flags describe."""
     aliases: dict[str, str]
     """Model name -> name of an architecture with the same numbers."""
 
@@ -79,6 +81,15 @@ def find_architecture(name: str) -> Architecture | None:
     """The known architecture of a model name."""
     by_name = _by_name()
     return next((by_name[spelling] for spelling in spellings(name) if spelling in by_name), None)
+
+
+def find_gap(name: str) -> str:
+    """Why no flags describe a model of this name; empty where nothing is known of it."""
+    names = spellings(name)
+    for kind, models in load_models().gaps.items():
+        if names & {simple(model) for model in models}:
+            return NAMED_GAPS[kind]
+    return ""
 
 
 def billions_from_name(name: str) -> float | None:
