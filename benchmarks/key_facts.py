@@ -17,11 +17,11 @@ from pathlib import Path
 import yaml
 from migrate_tools.mapping.declared import declared, leaf_lines
 from migrate_tools.mapping.evidence import PLACE
-from migrate_tools.mapping.key_facts import MEASURED, NAME, KeyFact, ranges, read_facts, write_facts
 from migrate_tools.mapping.row import Row
 from migrate_tools.mapping.tables import load_tables
 from migrate_tools.relax.contract import load_contract
 from migrate_tools.resources import resource_dir
+from migrate_tools.verl.key_facts import MEASURED, NAME, KeyFact, ranges, read_facts, write_facts
 from migrate_tools.verl.source import wheel
 
 RELEASES = {"0.2": "0.2.0.post2", "0.3": "0.3.0.post1", "0.5": "0.5.0", "0.8": "0.8.0"}

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from migrate_tools.mapping.declared import declared, leaf_lines
 from migrate_tools.mapping.evidence import PLACE, flag_place, lacking, relax_places, verl_places
-from migrate_tools.mapping.key_facts import (
+from migrate_tools.mapping.row import Evidence, Row
+from migrate_tools.mapping.tables import TableError, Tables, check_evidence, load_tables
+from migrate_tools.model import VerlRef
+from migrate_tools.verl.key_facts import (
     MEASURED,
     KeyFact,
     in_ranges,
@@ -18,9 +21,7 @@ from migrate_tools.mapping.key_facts import (
     read_facts,
     write_facts,
 )
-from migrate_tools.mapping.row import Evidence, Row
-from migrate_tools.mapping.tables import TableError, Tables, check_evidence, load_tables
-from migrate_tools.model import VerlRef
+from migrate_tools.verl.settings import known_in
 
 
 def test_no_key_of_any_public_script_is_unknown_and_each_has_one_row() -> None:
@@ -169,3 +170,16 @@ def test_no_key_that_the_release_at_hand_declares_is_unknown(verl_source: VerlRe
     leaves = [key for key in keys if not any(other.startswith(key + ".") for other in keys)]
     assert len(leaves) > 900
     assert not [key for key in leaves if len(tables.candidates(key)) != 1]
+
+
+@pytest.mark.parametrize(
+    ("key", "prefix", "text"),
+    [
+        ("trainer.use_legacy_worker_impl", "", "; declared by verl 0.5-0.7.1"),
+        ("actor_rollout_ref.rollout.n_agent", "", "; only a fork declares it"),
+        ("trainer.rl_logging_board_dir", "+", ""),
+        ("never.heard.of", "", ""),
+    ],
+)
+def test_a_key_of_other_releases_says_which(key: str, prefix: str, text: str) -> None:
+    assert known_in(key, prefix) == text

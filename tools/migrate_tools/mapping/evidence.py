@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from migrate_tools.mapping.key_facts import KeyFact, key_facts
 from migrate_tools.mapping.row import Row, key_pattern
 from migrate_tools.relax.contract import load_contract
+from migrate_tools.verl.key_facts import KeyFact, key_facts
 
 PLACE = re.compile(r"(?P<file>[\w./@+-]+\.\w+):(?P<line>\d+)@(?P<at>[\w.]+)\Z")
 """`file:line@version`: the version is a release of verl, or a commit of verl, verl-recipe or a fork."""

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 from migrate_tools.mapping.evidence import relax_places, verl_places
-from migrate_tools.mapping.key_facts import key_facts
 from migrate_tools.mapping.row import Row
 from migrate_tools.mapping.tables import load_tables
 from migrate_tools.resources import resource_dir
+from migrate_tools.verl.key_facts import key_facts
 
 HEAD = """# verl to Relax: mapping of settings
 

@@ -11,6 +11,7 @@ from migrate_tools.verl.align import Placed
 from migrate_tools.verl.commands_of import MARKER, UNKNOWN
 from migrate_tools.verl.hydra_primary import YamlSetting
 from migrate_tools.verl.hydra_read import Composed, Parsed
+from migrate_tools.verl.key_facts import key_versions
 from migrate_tools.verl.launch import strip_roots
 from migrate_tools.verl.secrets import redact, redact_value, redact_variable
 
@@ -127,6 +128,16 @@ def _needed(key: str, config: Mapping[str, Any]) -> bool:
     return True
 
 
+def known_in(key: str, prefix: str) -> str:
+    """Which releases declare a key that this one does not, as the end of a remark; empty when none is known to."""
+    versions = key_versions(key)
+    if prefix == "+" or not versions:
+        return ""
+    if not versions[0].isdigit():
+        return f"; only a {versions.replace(', ', ' or a ')} declares it"
+    return f"; declared by verl {versions}"
+
+
 def setting_notes(
     settings: Sequence[Setting], parsed: Sequence[Parsed], composed: Composed, version: str
 ) -> list[Note]:
@@ -144,7 +155,8 @@ def setting_notes(
             text = f"a part of {item.key} is made by code that was not run; that part is missing here: give the value"
             notes.append(Note(code="value-unknown", text=text, source=places.get(item.key)))
         if index in composed.misfits:
-            text = f"{clean_text(composed.misfits[index])} (read against verl {version}); the setting is kept"
+            known = known_in(item.key, item.prefix)
+            text = f"{clean_text(composed.misfits[index])} (read against verl {version}{known}); the setting is kept"
             notes.append(Note(code="version-skew", text=text, source=places.get(item.key)))
     for setting in settings:
         if VOLATILE.search(setting.text):

@@ -22,9 +22,7 @@ _NEW_KEYS = re.compile(
 _MIDDLE_KEYS = re.compile(
     r"^(?:custom_reward_function\.|reward_model\.|trainer\.use_legacy_worker_impl|critic\.model\.fsdp_config)"
 )
-_OLD_KEYS = re.compile(
-    r"\.(?:ppo_micro_batch_size|log_prob_micro_batch_size)$|^data\.(?:val_batch_size|return_raw_input_ids)$"
-)
+_OLD_KEYS = re.compile(r"\.(?:ppo_micro_batch_size|log_prob_micro_batch_size)$|^data\.return_raw_input_ids$")
 _ROLLING = ("rolling", "rolling_with_baseline")
 
 
