@@ -249,3 +249,13 @@ def test_a_megatron_recipe(policy: str) -> None:
         ("balancing loss of experts", "--moe-aux-loss-coeff", "0.0"),
     ):
         assert not rows_of(draft, item, value(flag, text)(item.flags))[name].explained, flag
+
+
+def test_the_token_mean_of_old_versions_is_that_of_a_micro_batch() -> None:
+    settings = {**BASE, "algorithm.adv_estimator": "reinforce_plus_plus", "algorithm.use_kl_in_reward": True}
+    launch = make_launch(settings, version="0.4.1")
+    recipe = Recipe(name="r", root="/nowhere", project_root="/nowhere", sha256="0" * 64, launches=(launch,))
+    item = translate(recipe, launch, algo="gsm8k", contract=load_contract())
+    row = next(row for row in item.effective if row.name == "loss aggregation")
+    assert (row.relax_value, row.explained) == ("micro-batch-token-mean", True)
+    assert "micro batch too" in row.why

@@ -133,6 +133,13 @@ def _decayed(case: Case) -> str:
     return ""
 
 
+def _micro_batches(case: Case) -> str:
+    """Before 0.8 verl's token mean is taken micro batch by micro batch."""
+    if (case.verl.value, case.relax.value) == ("token-mean", "micro-batch-token-mean") and case.facts.version < (0, 8):
+        return "no difference in effect: this verl takes the mean of each micro batch too"
+    return ""
+
+
 def _unbalanced(case: Case) -> str:
     """A style that has no counterpart: the outcome of the style says so."""
     outcome = case.outcomes.get(OPTIM + ("lr_decay_style" if case.facts.megatron else "lr_scheduler_type"))
@@ -169,6 +176,7 @@ _BY_ROW: Final[dict[str, tuple[Explain, ...]]] = {
     "learning-rate schedule": (_share, _unbalanced),
     "learning rate over the run": (_share, _unbalanced, _cycles),
     "weight decay on": (_decayed,),
+    "loss aggregation": (_micro_batches,),
     "evaluation": (_evaluation,),
     "old log-probs": (_ppo_logprobs,),
     "KL": (_ppo_kl,),
