@@ -79,12 +79,20 @@ class LocalEngine:
         )
 
     def extract(self, recipe: Recipe, launch: Launch) -> dict[str, Any] | None:
+        from migrate_tools.mapping.turns import obstacle
         from migrate_tools.verl.extract import extract_reward
+        from migrate_tools.verl.extract_tools import extract_tools
 
         if launch.reward.kind not in {"custom", "builtin"}:
             return None
-        found = extract_reward(launch.reward, launch.data, project_root=Path(recipe.project_root), verl=launch.verl)
-        clean = {"code": self.redact(found.code), "header": self.redact(found.header)}
+        project = Path(recipe.project_root)
+        found = extract_reward(launch.reward, launch.data, project_root=project, verl=launch.verl)
+        clean: dict[str, Any] = {"code": self.redact(found.code), "header": self.redact(found.header)}
+        if launch.multi_turn is not None and not obstacle(launch.multi_turn):
+            made = extract_tools(
+                launch.multi_turn, project_root=project, recipe_root=Path(recipe.root), verl=launch.verl
+            )
+            clean["tools"] = made.model_copy(update={"code": self.redact(made.code)})
         return found.model_copy(update=clean).model_dump(mode="json")
 
     def freeze(self, recipe: Recipe, launch: Launch, request: RunRequest, work: Path) -> dict[str, Any] | None:

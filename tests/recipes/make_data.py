@@ -58,6 +58,16 @@ TRAPS: dict[str, list[dict[str, Any]]] = {
     "r24_colliding_kwargs": plain(),
     "r30_schedule": plain(),
     "algorithms": plain(),
+    "tools_checker": [
+        {
+            **row("synthetic", str(index), index),
+            "extra_info": {
+                "index": index,
+                "tools_kwargs": {"check_answer": {"create_kwargs": {"ground_truth": str(index)}}},
+            },
+        }
+        for index in range(16)
+    ],
 }
 
 

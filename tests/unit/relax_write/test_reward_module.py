@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from migrate_tools.model import DataSpec, Overlong, SourceCount
+from migrate_tools.model import DataSpec, MultiTurn, Overlong, SourceCount
 from migrate_tools.relax.reward_module import execution_mode, render_reward
 from writer_inputs import FakeSample, make_extracted, make_launch
 
@@ -36,6 +36,15 @@ def test_scorer_sees_what_verl_passes(reward: Any) -> None:
     extra = {"index": 3, "num_turns": 2, "rollout_reward_scores": {}}
     assert result["seen"] == ["sums", "It is 4.", ["4"], extra, {}]
     assert sample.metadata["data_source"] == "sums"
+
+
+def test_scorer_sees_what_a_rollout_of_tools_left(reward: Any) -> None:
+    launch = make_launch(num_turns=2).model_copy(update={"multi_turn": MultiTurn()})
+    said = {"num_turns": 8, "tool_rewards": [0.5], "turn_scores": []}
+    function = reward(ECHO, launch=launch)
+    found = function(FakeSample("4", ["4"], {"num_turns": None, "index": 3, "verl_rollout": said}))["seen"][3]
+    assert found == {"index": 3, "rollout_reward_scores": {}, **said}
+    assert function(FakeSample("4", ["4"], {"num_turns": None}))["seen"][3]["num_turns"] == 2
 
 
 def test_tags_that_are_not_special_stay_and_end_tokens_go(reward: Any) -> None:

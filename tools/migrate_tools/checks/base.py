@@ -75,6 +75,7 @@ class CheckContext:
                 place=self.work / "rehearsal" / translation.launch / mode,
                 version=self.relax_version,
                 tape=self.tape(translation),
+                calls=self.calls(translation),
             )
         made: RehearsalRun = self._made[key]
         return made
@@ -84,6 +85,15 @@ class CheckContext:
         frozen = (self.cases or {}).get(translation.launch)
         tape: Mapping[str, Any] | None = frozen.meta.get("tape") if frozen is not None else None
         return tape or None
+
+    def calls(self, translation: Translation) -> tuple[str, ...]:
+        """Texts with tool calls for the scripted engine, when the example has tools."""
+        from migrate_tools.parity.tool_cases import engine_calls
+
+        turns = self.launch(translation).multi_turn if self.recipe.launches else None
+        environment = f"examples/{self.example.algo}/env_{self.example.algo}.py"
+        has_tools = turns is not None and any(item.path == environment for item in self.example.files)
+        return engine_calls(turns) if has_tools and turns is not None else ()
 
     def argv(self, translation: Translation, mode: Mode) -> tuple[str, ...]:
         """Arguments of the trainer: as recorded, or from the translation's flags when it was not reached."""

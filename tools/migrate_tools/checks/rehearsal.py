@@ -10,6 +10,7 @@ from migrate_tools.rehearsal.rehearse import RehearsalRun
 from migrate_tools.rehearsal.runtime.training_hooks import NOT_RUN
 
 _FACTS = (
+    "turns",
     "data",
     "rollout",
     "engine",
@@ -68,6 +69,8 @@ def _judge(run: RehearsalRun, translation: Translation, found: Finding) -> None:
         f"{run.mode}: {rollout['prompts']}{' of ' + str(rollout['prompts_of_a_rollout']) if capped else ''} prompts "
         f"x {rollout['samples_per_prompt']} samples rolled out and rewarded; no invariant broken"
     )
+    if turns := report.get("turns"):
+        found.summary += f"; {turns['samples_with_results']} samples saw results of tools"
     skipped = [flag for flag, text in report.get("training_hooks", {}).items() if text == NOT_RUN]
     if skipped:
         found.summary += f"; not run, there is no torch here: {', '.join(skipped)}"

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import time
+
 from migrate_tools.checks.base import CheckContext, finding
 from migrate_tools.model import CheckResult
 
 
 class ToolsCheck:
-    """Only multi-turn examples have an environment."""
+    """Scripted conversations through verl's tools and through the example's environment, launch by launch."""
 
     name = "tools"
     rung = 4
 
     def run(self, context: CheckContext) -> tuple[CheckResult, ...]:
+        from migrate_tools.parity.tools import compare_tools
+
         environment = f"examples/{context.example.algo}/env_{context.example.algo}.py"
-        with finding(self.name, self.rung) as found:
-            if any(item.path == environment for item in context.example.files):
-                found.skip("not_checkable", "tool conversations are not compared")
-            else:
+        if all(item.path != environment for item in context.example.files):
+            with finding(self.name, self.rung) as found:
                 found.skip("skipped", "single-turn: there are no tools to compare")
-        return (found.result(),)
+            return (found.result(),)
+        results: list[CheckResult] = []
+        for translation in context.translations:
+            began = time.monotonic()
+            data = context.converted(translation)
+            first = next((item.output for item in data.sources if item.split == "train"), None)
+            rows = data.folder / "data" / context.example.algo / first if data.ok and first else None
+            launch = context.launch(translation)
+            made = compare_tools(context, launch, name=f"{self.name}:{translation.launch}", rows=rows)
+            results.append(made.model_copy(update={"seconds": round(time.monotonic() - began, 3)}))
+        return tuple(results)

@@ -84,6 +84,8 @@ def transform(layout: Layout, chunk: Chunk, remarks: Remarks | None = None) -> t
         new[name], wrong = media_lists(items, layout.part.path.parent, name, remarks)
         bad += wrong
         bad += check_placeholders(new["prompt"], new[name], name, kind, remarks)
+    if plan.tools:
+        new["tools"] = pa.array([plan.tools] * batch.num_rows, pa.string())
     moved = {"extra_info", *(name for name, _ in layout.media)} | (set() if plan.raw_prompt else {plan.prompt_key})
     for name, column in columns.items():
         if name in moved:

@@ -14,6 +14,7 @@ MEDIA_COLUMNS: tuple[tuple[str, str], ...] = (("images", "image"), ("videos", "v
 MEDIA_ALWAYS = False
 RAW_PROMPT = False
 FLAT_LABEL = False
+TOOLS = ""
 
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 16_384
@@ -37,6 +38,8 @@ class ConvertPlan:
     """verl took the content of the first message as it is."""
     flat_label: bool = FLAT_LABEL
     """Labels become text: most reward types built into Relax take nothing else."""
+    tools: str = TOOLS
+    """Schemas of the recipe's tools as JSON text, for the column tools of every row; empty without tools."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from migrate_tools.mapping.row import Row
 from migrate_tools.mapping.schedule import place_checkpoints, place_schedule, total_steps
 from migrate_tools.mapping.tables import Tables, load_tables
 from migrate_tools.mapping.transforms import TRANSFORMS, Omit
+from migrate_tools.mapping.turns import place_turns
 from migrate_tools.model import Launch, Recipe, Setting, Status, Translated, Translation, Verdict
 from migrate_tools.relax.contract import FlagContract
 
@@ -119,6 +120,7 @@ def _run_areas(
     scale = plan.rollouts_per_verl_step
     attempt(lambda: place_data(draft))
     attempt(lambda: place_rollout(draft))
+    attempt(lambda: config.update(place_turns(draft)))
     attempt(lambda: place_loss(draft))
     kl: list[bool] = []
     attempt(lambda: kl.append(place_kl(draft).place != "none"))

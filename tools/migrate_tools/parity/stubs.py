@@ -18,7 +18,18 @@ from typing import Any
 
 HEAVY = frozenset(
     {"torch", "ray", "tensordict", "transformers", "vllm", "sglang", "megatron", "peft", "accelerate", "deepspeed"}
-    | {"flash_attn", "torchdata", "torchvision", "codetiming", "wandb", "mlflow", "swanlab", "liger_kernel"}
+    | {
+        "datasets",
+        "qwen_vl_utils",
+        "flash_attn",
+        "torchdata",
+        "torchvision",
+        "codetiming",
+        "wandb",
+        "mlflow",
+        "swanlab",
+        "liger_kernel",
+    }
 )
 PACKAGES = ("verl", "verl.utils", "verl.workers", "verl.trainer", "verl.tools", "verl.experimental")
 _roots: list[str] = []

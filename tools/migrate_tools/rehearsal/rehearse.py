@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,7 @@ def rehearse(
     place: Path,
     version: str = "latest",
     tape: Mapping[str, Any] | None = None,
+    calls: Sequence[str] = (),
 ) -> RehearsalRun:
     """Run `bash run_<algo>.sh <mode>` on converted rows.
 
@@ -74,6 +75,7 @@ def rehearse(
         place: folder for this run; emptied first. The report stays in it.
         version: Relax version, or the file of a saved contract.
         tape: settings of the taped HTTP answers, when the reward asks a server.
+        calls: texts with tool calls that the engine answers with, for an example with tools.
     """
     fresh(place)
     build_tree(place / "relax", example)
@@ -105,6 +107,7 @@ def rehearse(
                 "MIGRATE_REHEARSAL_REPORT": f"/work/{REPORT}",
                 "MIGRATE_REHEARSAL_RELAX": version,
                 **({"MIGRATE_REHEARSAL_TAPE": json.dumps(tape)} if tape else {}),
+                **({"MIGRATE_REHEARSAL_CALLS": json.dumps(list(calls))} if calls else {}),
             },
             limits=Limits(seconds=SECONDS, memory_mb=4096, processes=256),
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from migrate_tools import __version__
 from migrate_tools.data.bundle import bundle
@@ -11,8 +13,8 @@ from migrate_tools.model import DataSpec
 from migrate_tools.relax.formatting import format_python
 
 
-def render_process(algo: str, specs: Sequence[DataSpec]) -> str:
-    """The text of the conversion script.
+def render_process(algo: str, specs: Sequence[DataSpec], tools: Sequence[dict[str, Any]] = ()) -> str:
+    """The text of the conversion script; `tools` are the schemas that every row shows to the model.
 
     Raises:
         ValueError: the launches call their columns differently, which one script cannot serve.
@@ -34,6 +36,7 @@ def render_process(algo: str, specs: Sequence[DataSpec]) -> str:
         "MEDIA_COLUMNS": media,
         "MEDIA_ALWAYS": bool(media),
         "RAW_PROMPT": raw_prompt,
+        "TOOLS": json.dumps(list(tools), ensure_ascii=False) if tools else "",
     }
     for name, value in constants.items():
         text = _set_constant(text, name, repr(value))

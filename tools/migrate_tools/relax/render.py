@@ -11,6 +11,7 @@ import yaml
 from migrate_tools import __version__
 from migrate_tools.errors import RefusedInput
 from migrate_tools.model import Example, ExampleFile, Launch, Mode, Recipe, Translation
+from migrate_tools.relax.env_module import multi_turn_files
 from migrate_tools.relax.example_readme import render_readme
 from migrate_tools.relax.hooks import hook_module_names, render_hooks
 from migrate_tools.relax.process_script import render_process
@@ -49,6 +50,7 @@ def render_example(
     files += _reward_files(translations, extracted, launches, rewards, configs)
     files += _hook_files(recipe, translations, launches)
     files += _config_files(translations, configs)
+    files += _multi_turn_files(translations, extracted, launches)
     described: set[str] = set()
     for item in translations:
         launch = launches[item.launch]
@@ -60,7 +62,9 @@ def render_example(
         described.add(path)
         files.append(ExampleFile(path=path, text=render_script(item, facts), origin="rendered", executable=True))
     try:
-        process = render_process(algo, [launches[item.launch].data for item in translations])
+        process = render_process(
+            algo, [launches[item.launch].data for item in translations], _schemas(translations, extracted, launches)
+        )
     except ValueError as error:
         raise RefusedInput(f"{recipe.name}: {error}", "migrate them one at a time with --launch") from error
     files.append(ExampleFile(path=f"scripts/tools/process_{algo}.py", text=process, origin="rendered"))
@@ -120,6 +124,37 @@ def _hook_files(
             continue
         text = render_hooks(item.hooks, algo=item.algo, origin=_origin(recipe, launches[item.launch]))
         files[name] = ExampleFile(path=f"examples/{item.algo}/{name}.py", text=text, origin="rendered")
+    return list(files.values())
+
+
+def _schemas(
+    translations: Sequence[Translation], extracted: Mapping[str, Extracted | None], launches: Mapping[str, Launch]
+) -> list[dict[str, Any]]:
+    """The tools that the rows show to the model; the launches of an example have the same."""
+    for item in translations:
+        found, turns = extracted.get(item.launch), launches[item.launch].multi_turn
+        if found is not None and found.tools is not None and turns is not None:
+            return [tool.parameters for tool in turns.tools if tool.parameters is not None]
+    return []
+
+
+def _multi_turn_files(
+    translations: Sequence[Translation], extracted: Mapping[str, Extracted | None], launches: Mapping[str, Launch]
+) -> list[ExampleFile]:
+    """Environment, rollout and tools, once for all launches.
+
+    Raises:
+        RefusedInput: launches of one example need different ones.
+    """
+    files: dict[str, ExampleFile] = {}
+    for item in translations:
+        found = extracted.get(item.launch)
+        for file in multi_turn_files(launches[item.launch], found, algo=item.algo) if found else ():
+            if files.setdefault(file.path, file) != file:
+                raise RefusedInput(
+                    f"the launches of {item.algo} use different tools or limits",
+                    "migrate them one at a time with --launch",
+                )
     return list(files.values())
 
 

@@ -35,6 +35,8 @@ RELAX_METADATA: Final = (
     "start_rollout_id",
 )  # fmt: skip
 """Relax contract, section 3: names that Relax (and this module) write into the metadata."""
+ROLLOUT_METADATA: Final = "verl_rollout"
+"""Key of the metadata under which a rollout of tools leaves what verl's agent loop hands to the reward."""
 WORKER_TRAITS: Final = frozenset({"signal", "process", "import:math_verify"})
 SWALLOWS: Final = ("prime", "rate_limited")
 """Managers under which any exception of the scorer is a reward of 0.0."""
@@ -44,7 +46,8 @@ CALL_SECONDS: Final = 60.0
 """Time limit of a scorer in a worker process where verl sets none."""
 OWN_NAMES: Final = frozenset({
     "DATA_SOURCE_DEFAULT", "ADDED_METADATA", "RELAX_METADATA", "SPECIAL_TOKENS", "FLOOR", "EXTRA_KEYS", "REWARD_KWARGS",
-    "MANAGER_ADDS", "OVERLONG_MAX_RESPONSE", "OVERLONG_BUFFER", "OVERLONG_FACTOR", "CALL_SECONDS", "START_SECONDS",
+    "MANAGER_ADDS", "FROM_ROLLOUT", "ROLLOUT_METADATA", "OVERLONG_MAX_RESPONSE", "OVERLONG_BUFFER", "OVERLONG_FACTOR",
+    "CALL_SECONDS", "START_SECONDS",
     "THREADS", "ThreadPoolExecutor", "Sample", "reward_func", "_THREADS", "_LOGGER", "_REPORTED", "_rewards", "_reward",
     "_request", "_reward_kwargs", "_text", "_arrays", "_run", "_LOOPS", "_LOOP_LOCK", "_scorer_loop", "_attempt",
     "_awaited", "_shaped", "_plain", "_number", "_finished", "_report", "_Worker", "_WORKERS", "_OWN", "_in_worker",
@@ -112,7 +115,7 @@ def _identity(found: Extracted, launch: Launch) -> str:
         "overlong": spec.overlong.model_dump() if spec.overlong else None,
         "log": _logs_overlong(launch),
         "text": [spec.text, spec.skip_special_tokens],
-        "adds": _manager_adds(launch),
+        "adds": [_manager_adds(launch), _from_rollout(launch)],
         "environment": spec.environment,
         "family": special_tokens(model_name(launch)).name,
         "arrays": _numpy_truth(launch),
@@ -157,6 +160,8 @@ def render_reward(launch: Launch, found: Extracted, *, algo: str, config_name: s
         "algo": algo,
         "config_name": config_name,
         "manager_adds": _manager_adds(launch),
+        "from_rollout": _from_rollout(launch),
+        "rollout_metadata": ROLLOUT_METADATA,
         "overlong": spec.overlong,
         "overlong_log": _logs_overlong(launch),
         "mode": mode,
@@ -257,6 +262,14 @@ def _extra_keys(launch: Launch, found: Extracted) -> dict[str, Any]:
 def _manager_adds(launch: Launch) -> dict[str, Any]:
     """Keys that the manager puts into extra_info."""
     return added(launch).keys
+
+
+def _from_rollout(launch: Launch) -> tuple[str, ...]:
+    """Keys of extra_info that verl's agent loop fills (tool_extra_fields since 0.6, the number of turns)."""
+    if launch.multi_turn is None:
+        return ()
+    names = ("num_turns",) if "num_turns" in _manager_adds(launch) else ()
+    return (*names, "tool_rewards", "turn_scores") if _version(launch) >= (0, 6) else names
 
 
 def _version(launch: Launch) -> tuple[int, ...]:

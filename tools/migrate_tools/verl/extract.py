@@ -41,6 +41,8 @@ class Extracted(Frozen):
     dropped: tuple[Note, ...] = ()
     """Branches of a dispatch by data_source that no row of the data selects."""
     notes: tuple[Note, ...] = ()
+    tools: Extracted | None = None
+    """The tools of a multi-turn launch, as a module of their own."""
     conserved: tuple[Conserved, ...] = ()
     """Every branch of the original functions and every import they use, each with its state."""
 

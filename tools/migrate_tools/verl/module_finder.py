@@ -34,6 +34,7 @@ class ModuleFinder:
         self._roots = (*extra_roots, self.project_root)
         self._modules: dict[Path, PyModule] = {}
         self._edited: dict[Path, str] = {}
+        self._aliases: dict[str, Path] = {}
 
     def shown(self, path: Path) -> str:
         """The path as reports print it: "verl/..." below the verl source, else relative to the project."""
@@ -71,6 +72,10 @@ class ModuleFinder:
         self._edited[path] = code
         self._modules.pop(path, None)
 
+    def alias(self, name: str, path: Path) -> None:
+        """Take a dotted module name as this file, wherever it is imported."""
+        self._aliases[name] = path.resolve()
+
     def find(self, item: ImportedName, importer: Path) -> Path | None:
         """File of the module part of an import, or None when it is not the recipe's or verl's."""
         parts = item.module.split(".") if item.module else []
@@ -83,6 +88,8 @@ class ModuleFinder:
 
     def find_absolute(self, parts: list[str], importer: Path) -> Path | None:
         """File of an absolute dotted name as seen from `importer`."""
+        if (known := self._aliases.get(".".join(parts))) is not None:
+            return known
         if not parts or parts[0] in sys.stdlib_module_names:
             return None
         if parts[0] == "verl":

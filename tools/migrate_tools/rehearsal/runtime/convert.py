@@ -5,9 +5,10 @@ Relax recipe contract, sections 2 (after the reward), 3 (conversion checks) and 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from migrate_tools.rehearsal.runtime.sample import Sample, SampleStatus
@@ -41,6 +42,27 @@ def sample_problems(sample: Sample, *, logprobs: bool) -> Iterator[str]:
         yield f"{len(sample.rollout_log_probs)} log-probs for a response of {sample.response_length} tokens"
     if sample.train_metadata is not None:
         yield "train_metadata is set, which the default tensor conversion cannot hold"
+
+
+def turn_problems(sample: Sample, said: Collection[tuple[int, ...]]) -> Iterator[str]:
+    """What breaks the invariants of a multi-turn sample (recipe contract, section 4).
+
+    Args:
+        said: token ids of every answer that the engine gave.
+    """
+    mask, ids = sample.loss_mask, sample.tokens[len(sample.tokens) - sample.response_length :]
+    if mask is None:
+        yield "a multi-turn rollout sets no loss mask, so that results of tools would be trained on"
+        return
+    logprobs = sample.rollout_log_probs or []
+    for value, group in itertools.groupby(zip(ids, mask, logprobs, strict=False), key=lambda item: item[1]):
+        run = list(group)
+        if value == 1 and tuple(item[0] for item in run) not in said:
+            yield "trained tokens are not those that the engine returned"
+        elif value == 0 and any(item[2] != 0.0 for item in run):
+            yield "tokens of a tool's result have a log-prob"
+        elif value not in (0, 1):
+            yield f"the loss mask holds {value}"
 
 
 def group_problems(samples: Sequence[Sample], size: int) -> Iterator[str]:

@@ -44,8 +44,12 @@ def truths(label: Any) -> list[str]:
 class Script:
     """What the engine says: for the k-th request of a prompt the k-th kind of reply."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: Tokenizer, calls: Sequence[str] = ()) -> None:
         self.tokenizer = tokenizer
+        self.calls = tuple(calls)
+        """Texts with tool calls; every second answer is one of them."""
+        self.said: set[tuple[int, ...]] = set()
+        """Token ids of every answer."""
         self.kinds: Counter[str] = Counter()
         self._replies: dict[tuple[int, ...], Iterator[tuple[str, str, str]]] = {}
         self._lock = threading.Lock()
@@ -54,25 +58,39 @@ class Script:
     def expect(self, prompt_ids: Sequence[int], label: Any) -> None:
         """Announce a prompt and its label."""
         with self._lock:
-            self._replies.setdefault(tuple(prompt_ids), _replies(label, next(self._shift)))
+            self._replies.setdefault(tuple(prompt_ids), _replies(label, next(self._shift), self.calls))
 
     def reply(self, input_ids: Sequence[int], limit: int) -> tuple[list[int], str, str]:
         """Token ids, finish type and kind of the next reply to a prompt, at most `limit` tokens."""
         with self._lock:
-            replies = self._replies.get(tuple(input_ids))
+            replies = self._conversation(tuple(input_ids))
             if replies is None:
-                replies = self._replies[tuple(input_ids)] = _replies(None, next(self._shift))
+                replies = self._replies[tuple(input_ids)] = _replies(None, next(self._shift), self.calls)
             kind, text, finish = next(replies)
             self.kinds[kind] += 1
         ids = self.tokenizer.encode(text)
         if finish == "stop":
             ids.append(self.tokenizer.eos_token_id)
-        return (ids, finish, kind) if len(ids) <= limit else (ids[:limit], "length", kind)
+        if len(ids) > limit:
+            ids, finish = ids[:limit], "length"
+        self.said.add(tuple(ids))
+        return ids, finish, kind
+
+    def _conversation(self, ids: tuple[int, ...]) -> Iterator[tuple[str, str, str]] | None:
+        """The replies of the longest announced prompt that the request begins with."""
+        found = self._replies.get(ids)
+        if found is None and self.calls:
+            known = [prompt for prompt in self._replies if ids[: len(prompt)] == prompt]
+            found = self._replies[max(known, key=len)] if known else None
+        return found
 
 
-def _replies(label: Any, shift: int) -> Iterator[tuple[str, str, str]]:
+def _replies(label: Any, shift: int, calls: Sequence[str] = ()) -> Iterator[tuple[str, str, str]]:
     answers = itertools.cycle(truths(label))
+    called = itertools.cycle(calls)
     for turn in itertools.count():
+        if calls:
+            yield "call", f"I will use a tool.\n{next(called)}", "stop"
         kind = KINDS[turn % len(KINDS)]
         form = FORMS[(turn + shift) % len(FORMS)]
         if kind == "right":

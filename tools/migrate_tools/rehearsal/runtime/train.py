@@ -29,6 +29,8 @@ from migrate_tools.relax.flag_rules import check_config_keys, check_rules
 
 REPORT_VARIABLE = "MIGRATE_REHEARSAL_REPORT"
 """Environment variable: where the report goes."""
+CALLS_VARIABLE = "MIGRATE_REHEARSAL_CALLS"
+"""Environment variable: texts with tool calls, as a JSON list, for examples with tools."""
 VERSION_VARIABLE = "MIGRATE_REHEARSAL_RELAX"
 """Environment variable: the Relax version of the contract."""
 
@@ -82,7 +84,7 @@ def _rehearse(argv: Sequence[str], report: Report) -> None:
     SingletonMeta._instances.clear()
     state = GenerateState(args)
     train = _dataset(args, state, report)
-    script = Script(state.tokenizer)
+    script = Script(state.tokenizer, json.loads(os.environ.get(CALLS_VARIABLE, "[]")))
     loop = Loop()
     with Engine(script) as engine:
         args.sglang_router_ip, args.sglang_router_port = "127.0.0.1", engine.port
@@ -207,6 +209,8 @@ def _train(args: Namespace, rollout: Rollout, script: Script, data: Dataset, rep
         "statuses": dict(Counter(sample.status.name for sample in samples)),
     }
     _check_samples(samples, per_prompt, report)
+    if script.calls:
+        _check_turns(samples, script, report)
     if rollout.reward is None:
         report.data["rewards"] = {"source": args.rm_type or "metadata", "scored": False}
         return
@@ -225,6 +229,26 @@ def _check_samples(samples: Sequence[Sample], per_prompt: int, report: Report) -
             report.fail(f"sample: {text}")
     for text in convert.group_problems(samples, per_prompt):
         report.fail(text)
+
+
+def _rollout_says(sample: Sample) -> dict[str, Any]:
+    found = sample.metadata.get("verl_rollout")
+    return found if isinstance(found, dict) else {}
+
+
+def _check_turns(samples: Sequence[Sample], script: Script, report: Report) -> None:
+    """Multi-turn samples: what was trained is what the engine said, and results of tools were seen and not trained."""
+    observed = 0
+    for sample in samples:
+        for text in convert.turn_problems(sample, script.said):
+            report.fail(f"sample: {text}")
+        observed += bool(sample.loss_mask and 0 in sample.loss_mask)
+    report.data["turns"] = {
+        "samples_with_results": observed,
+        "num_turns": dict(Counter(str(_rollout_says(sample).get("num_turns")) for sample in samples)),
+    }
+    if not observed:
+        report.fail("the engine called tools, and no result of a tool reached a sample")
 
 
 def _check_rewards(values: Sequence[Any], report: Report, name: str) -> None:

@@ -1,0 +1,114 @@
+"""Scripted conversations, and what counts as a difference between two records of one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from migrate_tools.model import MultiTurn, ToolSpec
+from migrate_tools.parity.tool_cases import END, conversations, engine_calls, example, hermes, qwen3_coder
+from migrate_tools.parity.tools import difference
+
+SCHEMA = {
+    "type": "function",
+    "function": {
+        "name": "count",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "word": {"type": "string"},
+                "times": {"type": "integer"},
+                "mode": {"type": "string", "enum": ["up", "down"]},
+                "box": {"type": "array", "items": {"type": "number"}, "minItems": 4},
+            },
+            "required": ["word"],
+        },
+    },
+}
+TURNS = MultiTurn(
+    tools=(ToolSpec(name="count", kind="base_tool", class_name="a.B", file="a.py", parameters=SCHEMA),),
+    max_parallel_calls=1,
+    max_assistant_turns=3,
+)
+
+
+def arguments_of(text: str) -> Any:
+    return json.loads(text.split("<tool_call>\n")[1].split("\n</tool_call>")[0])["arguments"]
+
+
+def test_every_kind_of_call_occurs() -> None:
+    rows = [{"tools_kwargs": {"count": {"create_kwargs": {"truth": 42, "flag": True}}}}, {}]
+    talks = conversations(TURNS, rows)
+    families = {talk["family"] for talk in talks}
+    assert families == {
+        "no call", "empty", "broken", "unknown name", "arguments are no object", "valid", "no arguments",
+        "extra argument", "missing argument", "wrong type", "long", "several calls", "many turns", "row",
+    }  # fmt: skip
+    assert all(text.endswith(END) for talk in talks for text in talk["texts"])
+    assert max(len(talk["texts"]) for talk in talks) == 5, "two turns more than the limit"
+    rows_seen = [arguments_of(talk["texts"][0]) for talk in talks if talk["family"] == "row"]
+    assert [item["word"] for item in rows_seen if item["word"] == "42"] == ["42"]
+    missing = [arguments_of(talk["texts"][0]) for talk in talks if talk["family"] == "missing argument"]
+    assert [sorted({"word", "times", "mode", "box"} - set(item)) for item in missing] == [
+        ["word"],
+        ["times"],
+        ["mode"],
+        ["box"],
+    ]
+    assert talks == conversations(TURNS, rows), "the same conversations every time"
+
+
+def test_values_fit_the_schema() -> None:
+    properties = SCHEMA["function"]["parameters"]["properties"]  # type: ignore[index]
+    assert [example(properties["mode"], number) for number in range(3)] == ["up", "down", "up"]
+    assert len(example(properties["box"])) == 4
+    assert all(isinstance(value, float) for value in example(properties["box"]))
+
+
+def test_forms_of_a_call() -> None:
+    assert hermes("f", {"a": "ü"}) == '<tool_call>\n{"name": "f", "arguments": {"a": "ü"}}\n</tool_call>'
+    assert qwen3_coder("f", {"a": "x", "b": 2}).splitlines()[1:4] == ["<function=f>", "<parameter=a>", "x"]
+    with pytest.raises(KeyError):
+        conversations(TURNS.model_copy(update={"format": "nobody"}), [])
+    assert engine_calls(TURNS.model_copy(update={"format": "nobody"})) == ()
+    assert len(engine_calls(TURNS)) == 4
+
+
+def record(*turns: list[tuple[str, float | None]], num_turns: int = 4, images: int = 0) -> dict[str, Any]:
+    """A record of the old side."""
+    made = [[{"text": text, "images": [images] * images, "reward": reward} for text, reward in turn] for turn in turns]
+    return {"turns": made, "num_turns": num_turns}
+
+
+def answered(*turns: list[str], rewards: list[float], num_turns: int = 4, role: str = "tool") -> dict[str, Any]:
+    """A record of the new side; the rewards are those of the last turn."""
+    made: list[list[dict[str, Any]]] = [[{"role": role, "text": text, "images": []} for text in turn] for turn in turns]
+    for turn in made:
+        turn[-1]["rewards"] = []
+    if made:
+        made[-1][-1]["rewards"] = rewards
+    return {"turns": made, "num_turns": num_turns}
+
+
+OLD = record([("a", 0.5), ("b", None)])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (OLD, answered(["a", "b"], rewards=[0.5]), ""),
+        (OLD, answered(["a", "c"], rewards=[0.5]), "turn 1: ['a', 'b'] became ['a', 'c']"),
+        (OLD, answered(["a"], rewards=[0.5]), "turn 1: ['a', 'b'] became ['a']"),
+        (OLD, answered(["a", "b"], rewards=[]), "turn 1: tool rewards [0.5] became []"),
+        (OLD, answered(["a", "b"], rewards=[0.5], num_turns=5), "num_turns 4 became 5"),
+        (OLD, answered(["a", "b"], rewards=[0.5], role="user"), "turn 1: the role is user"),
+        (OLD, answered(rewards=[]), "1 answered turns became 0"),
+        (record([("a", None)], images=1), answered(["a"], rewards=[]), "turn 1: the images differ"),
+        (OLD, {"raised": "KeyError: 1"}, "the environment raises KeyError: 1"),
+        ({"raised": "KeyError: 1"}, answered(rewards=[]), ""),
+        ({"raised": "X: 1"}, answered(["a"], rewards=[]), "verl raises X: 1 and the environment does not"),
+    ],
+)
+def test_differences(old: dict[str, Any], new: dict[str, Any], why: str) -> None:
+    assert difference(old, new) == why

@@ -1,0 +1,227 @@
+"""The generated environment: calls, limits, errors and cuts as the verl version of the recipe has them."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from migrate_tools.mapping.turns import obstacle
+from migrate_tools.model import AgentLoopSpec, InteractionSpec, Launch, MultiTurn, Note, ToolSpec, VerlRef
+from migrate_tools.relax.env_module import kept_side, multi_turn_files, version_pair
+from migrate_tools.verl.extract import Extracted
+from writer_inputs import make_launch
+
+TOOLS = """
+import json
+
+class OpenAIFunctionToolSchema(dict):
+    @classmethod
+    def model_validate(cls, value):
+        return cls(value)
+
+class Shout:
+    released = []
+    def __init__(self, config, tool_schema):
+        self.config, self.tool_schema = config, tool_schema
+    async def create(self, instance_id=None, **kwargs):
+        return "id-" + str(kwargs.get("create_kwargs", {}).get("key", "")), None
+    async def execute(self, instance_id, parameters, **kwargs):
+        if parameters["text"] == "boom":
+            raise RuntimeError("no")
+        text = f"{instance_id} {parameters['text'].upper()}{self.config['end']}"
+        return type("R", (), {"text": text, "image": None, "video": None})(), 0.5, {}
+    async def release(self, instance_id):
+        Shout.released.append(instance_id)
+
+class Parser:
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+    async def extract_tool_calls(self, ids):
+        calls = [line[5:].split("|", 1) for line in self.tokenizer.decode(ids).splitlines() if line.startswith("CALL ")]
+        return "", [type("C", (), {"name": name, "arguments": body})() for name, body in calls]
+
+PARTS = {"tools": {"shout": Shout}, "users": {}, "parser": Parser}
+"""
+SHOUT = ToolSpec(
+    name="shout",
+    kind="base_tool",
+    class_name="a.Shout",
+    file="a.py",
+    parameters={"type": "function", "function": {"name": "shout"}},
+    config={"end": "!"},
+)
+
+
+def env_module(folder: Path, version: str, monkeypatch: pytest.MonkeyPatch, **limits: Any) -> ModuleType:
+    """The environment of a launch with one tool, imported."""
+    turns = MultiTurn(tools=(SHOUT,), **limits)
+    launch: Launch = make_launch().model_copy(
+        update={"multi_turn": turns, "verl": VerlRef(version=version, root="/nowhere", how="made up")}
+    )
+    tools = Extracted(code=TOOLS, entry="PARTS", is_async=False)
+    files = multi_turn_files(launch, Extracted(code="", entry="x", is_async=False, tools=tools), algo="demo")
+    for file in files:
+        path = folder / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text)
+    monkeypatch.syspath_prepend(str(folder))
+    return importlib.import_module("examples.demo.env_demo")
+
+
+@pytest.fixture(autouse=True)
+def forget_modules() -> Iterator[None]:
+    yield
+    for name in [name for name in sys.modules if name == "examples" or name.startswith("examples.")]:
+        del sys.modules[name]
+
+
+def talk(module: ModuleType, *texts: str, metadata: dict[str, Any] | None = None) -> tuple[list[Any], dict[str, Any]]:
+    """What each step gave ([contents] or "done"), and the metadata afterwards."""
+    sample = SimpleNamespace(metadata=metadata if metadata is not None else {})
+    env = module.build_env(sample=sample, args=SimpleNamespace())
+
+    async def run() -> list[Any]:
+        seen: list[Any] = []
+        for text in texts:
+            observation, done, _ = await env.step(text)
+            seen.append("done" if done else [message["content"] for message in observation["messages"]])
+        return seen
+
+    return asyncio.run(run()), sample.metadata["verl_rollout"]
+
+
+CALL = 'CALL shout|{"text": "hi"}'
+
+
+def test_calls_run_in_order_up_to_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = env_module(tmp_path, "0.7.1", monkeypatch, max_parallel_calls=2)
+    metadata = {"tools_kwargs": {"shout": {"create_kwargs": {"key": "k"}}}}
+    seen, after = talk(module, f'{CALL}\nCALL shout|{{"text": "b"}}\n{CALL}', "no call", metadata=metadata)
+    assert seen == [["id-k HI!", "id-k B!"], "done"]
+    assert (after["num_turns"], after["tool_rewards"], after["turn_scores"]) == (4, [0.5, 0.5], [])
+    assert sys.modules["examples.demo.tools_demo"].Shout.released == ["id-k", "id-k"]
+
+
+@pytest.mark.parametrize(
+    ("version", "unknown", "broken", "failing"),
+    [
+        ("0.5.0", "done", "done", "done"),
+        (
+            "0.7.1",
+            ["Error when executing tool: 'other'"],
+            "Error when executing tool: Expecting",
+            "Error when executing tool: no",
+        ),
+        (
+            "0.9.1",
+            ["Unknown function 'other'. Available tools: ['shout']"],
+            "Invalid JSON in arguments for 'shout': Expecting",
+            "Error executing tool 'shout': no",
+        ),
+    ],
+)
+def test_errors_as_each_verl_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, unknown: Any, broken: str, failing: str
+) -> None:
+    module = env_module(tmp_path, version, monkeypatch)
+    assert talk(module, "CALL other|{}")[0] == [unknown]
+    for call, wanted in (("CALL shout|{broken", broken), ('CALL shout|{"text": "boom"}', failing)):
+        (seen,), _ = talk(module, call)
+        assert seen == "done" if wanted == "done" else seen[0].startswith(wanted)
+
+
+@pytest.mark.parametrize(
+    ("limits", "answered"),
+    [
+        ({"max_assistant_turns": 3}, 2),
+        ({"max_user_turns": 1}, 1),
+        ({"max_assistant_turns": 1}, 0),
+        ({}, 5),
+    ],
+)
+def test_limits_of_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int], answered: int
+) -> None:
+    module = env_module(tmp_path, "0.7.1", monkeypatch, **limits)
+    sample = SimpleNamespace(metadata={})
+    env = module.build_env(sample=sample, args=None)
+    done = False
+    for _ in range(5):
+        if not done:
+            _, done, _ = asyncio.run(env.step(CALL))
+    assert (env.user_turns, done) == (answered, answered < 5)
+    assert sample.metadata["verl_rollout"]["num_turns"] == env.user_turns + env.assistant_turns + 1
+
+
+def test_turns_that_were_cut_or_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = env_module(tmp_path, "0.7.1", monkeypatch)
+    sample = SimpleNamespace(metadata={})
+    env = module.build_env(sample=sample, args=None)
+    asyncio.run(env.step(CALL))
+    assert sample.metadata["verl_rollout"]["num_turns"] == 3
+    env.unseen()
+    assert sample.metadata["verl_rollout"]["num_turns"] == 2
+    env.cut_off()
+    assert sample.metadata["verl_rollout"]["num_turns"] == 3
+
+
+@pytest.mark.parametrize(
+    ("version", "side", "text"),
+    [
+        ("0.7.1", "left", "id- AAAAAA...(truncated)"),
+        ("0.7.1", "right", "(truncated)...AAAAAAAAA!"),
+        ("0.9.1", "left", "(truncated)...AAAAAAAAA!"),
+        ("0.9.1", "right", "id- AAAAAA...(truncated)"),
+        ("0.9.1", "middle", "id- A...(truncated)...AAAA!"),
+    ],
+)
+def test_long_texts_are_cut_as_each_verl_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, side: str, text: str
+) -> None:
+    module = env_module(tmp_path, version, monkeypatch, max_tool_response_length=10, truncate_side=side)
+    assert talk(module, 'CALL shout|{"text": "' + "a" * 30 + '"}')[0] == [[text]]
+
+
+def test_rows_may_choose_among_the_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = env_module(tmp_path, "0.9.1", monkeypatch)
+    (seen,), _ = talk(module, CALL, metadata={"tool_selection": ["other"]})
+    assert seen == ["Unknown function 'shout'. Available tools: []"]
+
+
+def test_versions_and_sides() -> None:
+    assert [version_pair(text) for text in ("0.7.1", "0.10.0.dev0", "unknown")] == [(0, 7), (0, 10), (99, 0)]
+    assert kept_side(MultiTurn(truncate_side="left"), (0, 7)) == "head"
+    assert kept_side(MultiTurn(truncate_side="left"), (0, 8)) == "tail"
+    assert kept_side(MultiTurn(truncate_side="middle"), (0, 8)) == "both"
+
+
+@pytest.mark.parametrize(
+    ("turns", "why"),
+    [
+        (MultiTurn(tools=(SHOUT,)), ""),
+        (MultiTurn(), "multi-turn is on and no tool is named"),
+        (MultiTurn(tools=(SHOUT,), manager_class="a.M"), "the agent loop manager a.M replaces verl's whole rollout"),
+        (MultiTurn(loops=(AgentLoopSpec(name="x", class_name="a.B"),)), "the agent loop x (a.B) is the recipe's own"),
+        (
+            MultiTurn(interactions=(InteractionSpec(name="u", class_name="a.U"),)),
+            "the simulated user u (a.U) is not carried over",
+        ),
+        (MultiTurn(missing=(Note(code="c", text="gone"),)), "gone"),
+        (
+            MultiTurn(tools=(SHOUT.model_copy(update={"kind": "mcp"}),)),
+            "the tools of a.Shout are asked from MCP servers when training starts",
+        ),
+        (
+            MultiTurn(tools=(SHOUT.model_copy(update={"parameters": None}),)),
+            "the schema of the tool shout is made when its class is",
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_named(turns: MultiTurn, why: str) -> None:
+    assert obstacle(turns) == why

@@ -1,0 +1,276 @@
+"""The old tools and the new environment inside the sandbox, on the same scripted conversations.
+
+`python -m migrate_tools.parity.tool_sides old|new /work/job.json` writes old.json or new.json beside the job: for every
+conversation the turns that were answered, each with messages, images and rewards, and why it ended.
+
+The old side runs verl's own `_call_tool` (its text is taken from the recipe's verl and compiled here, since its module
+imports torch), verl's own tool-call parser, and the recipe's classes over verl's own base classes.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import json
+import logging
+import os
+import sys
+import threading
+import types
+from argparse import Namespace
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from migrate_tools.parity import stubs
+
+LOOP_FILE = "verl/experimental/agent_loop/tool_agent_loop.py"
+PARSER_FILE = "verl/experimental/agent_loop/tool_parser.py"
+TURN_SECONDS = 10.0
+Conversation = Callable[[Mapping[str, Any], dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+def main(argv: list[str]) -> None:
+    """One side over all conversations."""
+    side, path = argv[1], Path(argv[2])
+    job = json.loads(path.read_text(encoding="utf-8"))
+    for name in (*job["environment"],):
+        os.environ[name] = job["environment"][name]
+    answer: dict[str, Any] = {}
+    worker = threading.Thread(target=lambda: answer.update(_run(side, job)), name="rollout")
+    worker.start()
+    worker.join()
+    (path.parent / f"{side}.json").write_text(json.dumps(answer), encoding="utf-8")
+
+
+def _run(side: str, job: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        talk: Conversation = OldSide(job).talk if side == "old" else NewSide(job).talk
+    except (Exception, stubs.StandInUsed) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    return {"records": asyncio.run(_all(talk, job))}
+
+
+async def _all(talk: Conversation, job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    records = []
+    for item in job["conversations"]:
+        metadata = json.loads(json.dumps(job["metadata"][item["row"]])) if job["metadata"] else {}
+        try:
+            records.append(await asyncio.wait_for(talk(item, metadata), TURN_SECONDS * (1 + len(item["texts"]))))
+        except (Exception, stubs.StandInUsed) as error:
+            records.append({"raised": f"{type(error).__name__}: {error}"})
+    return records
+
+
+class OldSide:
+    """verl's tool agent loop over the recipe's tools."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        self.job = job
+        turns = job["turns"]
+        _put_ray()
+        stubs.install(job["verl_root"])
+        for folder in reversed(job["paths"]):
+            sys.path.insert(0, folder)
+        for name, folders in job["aliases"].items():
+            stubs.alias_package(name, folders)
+        schemas = importlib.import_module("verl.tools.schemas")
+        self.tools = {}
+        for spec in job["tools"]:
+            made = _load_class(spec)
+            schema = spec["parameters"]
+            valid = schemas.OpenAIFunctionToolSchema.model_validate(schema) if spec["given"] else None
+            tool = made(config=json.loads(json.dumps(spec["config"])), tool_schema=valid)
+            self.tools[tool.name] = tool
+        self.parser = _parser(job["verl_root"], turns["format"])
+        self.call = _method(Path(job["verl_root"]) / LOOP_FILE, "_call_tool", schemas)
+        self.loop = SimpleNamespace(
+            tools=self.tools,
+            max_tool_response_length=turns["max_tool_response_length"],
+            tool_response_truncate_side=turns["truncate_side"],
+        )
+
+    async def talk(self, item: Mapping[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
+        """The states GENERATING and PROCESSING_TOOLS of verl's loop, with scripted answers."""
+        turns, seen = self.job["turns"], []
+        kwargs = metadata.get("tools_kwargs") or {}
+        state = SimpleNamespace(
+            messages=[], tools_kwargs=kwargs, metrics={}, request_id="1", extra_fields={}, user_turns=0,
+            assistant_turns=0, image_data=None, tool_rewards=[], turn_scores=[],
+        )  # fmt: skip
+        for text in item["texts"]:
+            state.assistant_turns += 1
+            if turns["max_assistant_turns"] and state.assistant_turns >= turns["max_assistant_turns"]:
+                break
+            if turns["max_user_turns"] and state.user_turns >= turns["max_user_turns"]:
+                break
+            calls = await self._calls(text)
+            if not calls:
+                break
+            made = [self._one(call, kwargs, state) for call in calls[: turns["max_parallel_calls"]]]
+            results = await asyncio.gather(*made)
+            if any(isinstance(result, BaseException) for result in results):
+                break
+            state.user_turns += 1
+            seen.append([_seen(response, reward) for response, reward in results])
+        return {"turns": seen, "num_turns": state.user_turns + state.assistant_turns + 1}
+
+    async def _calls(self, text: str) -> list[Any]:
+        self.parser.tokenizer.text = text
+        schemas = [tool.tool_schema for tool in self.tools.values()]
+        takes = len(inspect.signature(self.parser.extract_tool_calls).parameters) > 1
+        _, calls = await (self.parser.extract_tool_calls([], schemas) if takes else self.parser.extract_tool_calls([]))
+        return list(calls)
+
+    async def _one(self, call: Any, kwargs: Any, state: Any) -> Any:
+        wanted = len(inspect.signature(self.call).parameters)
+        given = [self.loop, call, kwargs, state][:wanted]
+        found = await self.call(*given)
+        if isinstance(found, BaseException):
+            return found
+        if isinstance(found, dict):  # verl 0.5: the message itself
+            return SimpleNamespace(text=found["content"], image=None), 0.0
+        return found[0], found[1]
+
+
+class NewSide:
+    """The generated environment."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        for folder in reversed(job["new_paths"]):
+            sys.path.insert(0, folder)
+        self.module = importlib.import_module(job["module"])
+        self.told = job["told"]
+
+    async def talk(self, item: Mapping[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
+        """The turns of one conversation until the environment says that it is over."""
+        sample = SimpleNamespace(metadata=metadata, prompt="", response="", label=None)
+        env = self.module.build_env(sample=sample, args=Namespace())
+        env.reset()
+        seen: list[list[dict[str, Any]]] = []
+        before = 0
+        try:
+            for text in item["texts"]:
+                step = env.step(text)
+                observation, done, _ = await step if inspect.isawaitable(step) else step
+                if done:
+                    break
+                images = list((observation.get("multi_modal_data") or {}).get("image", ()))
+                seen.append([_message(message, images) for message in observation["messages"]])
+                told = metadata[self.told]["tool_rewards"]
+                rewards, before = told[before:], len(told)
+                seen[-1][-1]["rewards"] = [_number(reward) for reward in rewards]
+        finally:
+            env.close()
+        return {"turns": seen, "num_turns": (metadata.get(self.told) or {}).get("num_turns")}
+
+
+def _seen(response: Any, reward: Any) -> dict[str, Any]:
+    images = [image for image in response.image or () if image is not None]
+    return {"text": response.text or "", "images": [_picture(image) for image in images], "reward": _number(reward)}
+
+
+def _message(message: Mapping[str, Any], images: list[Any]) -> dict[str, Any]:
+    content = message["content"]
+    if isinstance(content, str):
+        return {"role": message["role"], "text": content, "images": []}
+    count = sum(part.get("type") == "image" for part in content)
+    text = "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
+    taken = [_picture(images.pop(0)) for _ in range(min(count, len(images)))]
+    return {"role": message["role"], "text": text, "images": taken}
+
+
+def _picture(image: Any) -> list[Any]:
+    """Size, mode and hash of the pixels."""
+    data = image.tobytes() if hasattr(image, "tobytes") else repr(image).encode()
+    return [list(getattr(image, "size", ())), getattr(image, "mode", ""), hashlib.sha256(data).hexdigest()]
+
+
+def _number(value: Any) -> Any:
+    return None if value is None else float(value)
+
+
+def _put_ray() -> None:
+    """Ray's part in one process, so that a tool starts no cluster."""
+    folder = Path(__file__).parents[1] / "relax" / "turns"
+    spec = importlib.util.spec_from_file_location("ray", folder / "local_ray.py")
+    if spec is None or spec.loader is None:
+        raise ImportError("local_ray.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["ray"] = module
+    spec.loader.exec_module(module)
+    actor = types.ModuleType("ray.actor")
+    actor.ActorHandle = object  # type: ignore[attr-defined]
+    module.actor = actor  # type: ignore[attr-defined]
+    sys.modules["ray.actor"] = actor
+
+
+def _load_class(spec: Mapping[str, Any]) -> Any:
+    """The class by its dotted name, or from its file."""
+    module, _, leaf = spec["class_name"].rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), leaf)
+    except ImportError:
+        found = importlib.util.spec_from_file_location(module.rpartition(".")[2], spec["file"])
+        if found is None or found.loader is None:
+            raise
+        made = importlib.util.module_from_spec(found)
+        sys.modules[found.name] = made
+        found.loader.exec_module(made)
+        return getattr(made, leaf)
+
+
+class _Text:
+    pad_token = "<|endoftext|>"
+    text = ""
+
+    def decode(self, *_: Any, **__: Any) -> str:
+        return self.text
+
+
+def _parser(verl_root: str, name: str) -> Any:
+    loop = types.ModuleType("verl.utils.ray_utils")
+    loop.get_event_loop = asyncio.get_running_loop  # type: ignore[attr-defined]
+    sys.modules["verl.utils.ray_utils"] = loop
+    spec = importlib.util.spec_from_file_location("verl_tool_parser", Path(verl_root) / PARSER_FILE)
+    if spec is None or spec.loader is None:
+        raise ImportError(PARSER_FILE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["verl_tool_parser"] = module
+    spec.loader.exec_module(module)
+    return module.ToolParser.get_tool_parser(name, _Text())
+
+
+def _method(path: Path, name: str, schemas: Any) -> Callable[..., Any]:
+    """A method of verl's agent loop as a function, without importing its module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    node = next(
+        item
+        for item in ast.walk(tree)
+        if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef) and item.name == name
+    )
+    node.decorator_list, node.returns = [], None
+    for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+        argument.annotation = None
+
+    class NoFunctionTool:
+        """No tool of the comparison is a function."""
+
+    space: dict[str, Any] = {
+        "json": json,
+        "logger": logging.getLogger("verl"),
+        "ToolResponse": schemas.ToolResponse if hasattr(schemas, "ToolResponse") else None,
+        "FunctionTool": NoFunctionTool,
+    }
+    exec(compile(ast.Module([node], []), str(path), "exec"), space)
+    function: Callable[..., Any] = space[name]
+    return function
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -1,0 +1,167 @@
+"""Rung 4: the old tools and the new environment give the same observations, rewards and ends."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from migrate_tools.model import CheckResult, CheckStatus, Launch, ToolSpec
+from migrate_tools.parity.newjob import STAGE, STANDIN, Context
+from migrate_tools.parity.oracle import last_line
+from migrate_tools.parity.sandbox_data import fresh_folder, load_rows
+from migrate_tools.parity.tool_cases import WRITERS, conversations
+from migrate_tools.relax.reward_module import ROLLOUT_METADATA
+from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, python_env, python_mounts
+from migrate_tools.verl import source
+
+ROWS = 8
+SHOWN = 10
+SECONDS = 120.0
+SERVICES = frozenset({"http", "judge", "process"})
+"""Traits of tools whose answers come from outside the tool."""
+
+
+def compare_tools(context: Context, launch: Launch, *, name: str, rows: Path | None) -> CheckResult:
+    """Compare the tools of one launch.
+
+    Args:
+        rows: a converted file of the launch, whose metadata the conversations use; None when there is none.
+    """
+    status, summary, evidence = _compare(context, launch, rows)
+    return CheckResult(name=name, rung=4, status=status, summary=summary, evidence=evidence)
+
+
+def _compare(context: Context, launch: Launch, rows: Path | None) -> tuple[CheckStatus, str, dict[str, Any]]:
+    turns = launch.multi_turn
+    if turns is None or not turns.tools:
+        return "skipped", "single-turn: there are no tools to compare", {}
+    if turns.format not in WRITERS:
+        return "not_checkable", f"nobody here writes tool calls in the form {turns.format}", {}
+    outside = sorted({trait for tool in turns.tools for trait in tool.traits if trait in SERVICES})
+    metadata = (
+        [row.get("extra_info") or {} for row in load_rows(rows.parent, [rows.name], "python")[:ROWS]] if rows else []
+    )
+    talks = conversations(turns, metadata)
+    place = context.work / "tools" / launch.name
+    fresh_folder(place)
+    job = _job(context, launch, talks, metadata)
+    (place / "job.json").write_text(json.dumps(job), encoding="utf-8")
+    sides: dict[str, Any] = {}
+    for side in ("old", "new"):
+        answer = _run(context, launch, place, side)
+        if "error" in answer:
+            return (
+                "not_checkable" if side == "old" else "failed",
+                f"the {side} side does not start: {answer['error']}",
+                {},
+            )
+        sides[side] = answer["records"]
+    problems = [
+        f"{talk['family']}: {why}"
+        for talk, old, new in zip(talks, sides["old"], sides["new"], strict=True)
+        if (why := difference(old, new))
+    ]
+    evidence = {
+        "conversations": len(talks),
+        "families": dict(Counter(talk["family"] for talk in talks)),
+        "answered": sum(bool(record.get("turns")) for record in sides["old"]),
+        "raised": sum("raised" in record for record in sides["old"]),
+        "problems": problems[:SHOWN],
+    }
+    if problems:
+        return "failed", f"{len(problems)} of {len(talks)} conversations differ: {problems[0]}", evidence
+    if not evidence["answered"]:
+        return "not_checkable", "no conversation got an answer from the old tools", evidence
+    if outside:
+        why = f"the tools ask services ({', '.join(outside)}) that are not here: only errors and limits were compared"
+        return "not_checkable", why, evidence
+    return "passed", f"{len(talks)} conversations give the same observations, rewards and ends", evidence
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What two records of a conversation have differently, in one sentence; empty when nothing."""
+    if "raised" in new:
+        return f"the environment raises {new['raised']}"
+    if "raised" in old:
+        return f"verl raises {old['raised']} and the environment does not" if new.get("turns") else ""
+    for number, (before, after) in enumerate(zip(old["turns"], new["turns"], strict=False), 1):
+        texts = [item["text"] for item in before], [item["text"] for item in after]
+        if texts[0] != texts[1]:
+            return f"turn {number}: {_short(texts[0])} became {_short(texts[1])}"
+        if [item["images"] for item in before] != [item["images"] for item in after]:
+            return f"turn {number}: the images differ"
+        rewards = [item["reward"] for item in before if item["reward"] is not None]
+        if rewards != after[-1]["rewards"]:
+            return f"turn {number}: tool rewards {rewards} became {after[-1]['rewards']}"
+        if any(item["role"] != "tool" for item in after):
+            return f"turn {number}: the role is {after[0]['role']}"
+    if len(old["turns"]) != len(new["turns"]):
+        return f"{len(old['turns'])} answered turns became {len(new['turns'])}"
+    if old["num_turns"] != new["num_turns"]:
+        return f"num_turns {old['num_turns']} became {new['num_turns']}"
+    return ""
+
+
+def _short(texts: Sequence[str]) -> str:
+    return repr([text if len(text) < 120 else text[:60] + "..." + text[-40:] for text in texts])
+
+
+def _job(
+    context: Context, launch: Launch, talks: list[dict[str, Any]], metadata: list[dict[str, Any]]
+) -> dict[str, Any]:
+    turns = launch.multi_turn
+    assert turns is not None
+    project, root = Path(context.recipe.project_root), Path(context.recipe.root)
+    inside = "/project/" + root.relative_to(project).as_posix() if root != project else "/project"
+    return {
+        "turns": turns.model_dump(mode="json", exclude={"tools", "interactions", "loops", "missing"}),
+        "tools": [_tool(tool) for tool in turns.tools],
+        "verl_root": "/verl",
+        "paths": [inside, "/project"],
+        "aliases": {"recipe": ["/project/recipe", "/project", inside]},
+        "new_paths": [STAGE, STANDIN],
+        "module": f"examples.{context.example.algo}.env_{context.example.algo}",
+        "told": ROLLOUT_METADATA,
+        "environment": dict(launch.environment),
+        "conversations": talks,
+        "metadata": metadata,
+    }
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    file = tool.file or ""
+    return {
+        "class_name": tool.class_name,
+        "file": f"/verl/{file}" if file.startswith("verl/") else f"/project/{file}",
+        "config": tool.config,
+        "parameters": tool.parameters,
+        "given": tool.source is not None and tool.parameters is not None,
+    }
+
+
+def _run(context: Context, launch: Launch, place: Path, side: str) -> dict[str, Any]:
+    turns = launch.multi_turn
+    assert turns is not None
+    older = sorted({tool.verl_version for tool in turns.tools if tool.verl_version})
+    root = Path(source.wheel(older[0]).root) if older else Path(launch.verl.root)
+    old = (Mount(root, "/verl"), Mount(Path(context.recipe.project_root), "/project"))
+    outcome = context.sandbox.run(
+        Job(
+            argv=(PYTHON, "-m", "migrate_tools.parity.tool_sides", side, "/work/job.json"),
+            mounts=(
+                *python_mounts(),
+                Mount(place, "/work", writable=True),
+                *(old if side == "old" else (Mount(context.stage, STAGE),)),
+            ),
+            env=python_env(),
+            limits=Limits(seconds=SECONDS, memory_mb=4096, processes=256),
+        )
+    )
+    answer = place / f"{side}.json"
+    if not answer.is_file():
+        return {"error": "time" if outcome.timed_out else last_line(outcome.stderr)}
+    found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+    return found
