@@ -7,6 +7,7 @@ its row differs, nothing accounts for it, and the launch can at best become `par
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -27,6 +28,7 @@ SPEED: Final = frozenset(
     {"GPUs", "GPUs an engine", "micro batch", "parallel sizes", "evaluation", "evaluation sampling", "checkpoints"}
 )
 """Rows that change speed, memory or what is reported, not what is learned."""
+QUOTING: Final = re.compile(r"[\s'\"\\#]|\A\Z")
 UNEXPLAINED: Final = "nothing that was translated accounts for this: check the flag"
 
 
@@ -38,7 +40,7 @@ def argv_of(flags: Sequence[Flag], mode: str = "SYNC") -> list[str]:
             continue
         words.append(flag.name)
         if flag.value is not None:
-            words += shlex.split(flag.value)
+            words += shlex.split(flag.value) if QUOTING.search(flag.value) else [flag.value]
     return words
 
 
@@ -53,7 +55,8 @@ def effective_rows(draft: Draft, flags: Sequence[Flag], settings: Sequence[Trans
     values = draft.contract.parse(argv_of(flags)).values
     left, right = sides(facts, size, values, draft.hooks)
     if any(flag.group == "ASYNC" for flag in flags):
-        other = draft.contract.parse(argv_of(flags, "ASYNC")).values
+        own = [flag for flag in flags if flag.group == "ASYNC"]
+        other = draft.contract.parse(argv_of(own, "ASYNC")).values
         right["GPUs"] = right["GPUs"]._replace(text=f"{right['GPUs'].text}; async {roles_text(other)}")
         bound = f"async up to {other.get('max_staleness')} rollouts"
         right["staleness"] = right["staleness"]._replace(text=f"{right['staleness'].text}; {bound}")
