@@ -68,6 +68,22 @@ def test_a_source_inside_extra_info_is_not_the_row_source(reward: Any) -> None:
     assert (seen[0], seen[3]) == ("outer", {"data_source": "inner", "ability": "own"})
 
 
+def test_what_the_converter_put_beside_extra_info_is_taken_out_again(reward: Any) -> None:
+    beside = {"data_source": "a", "ability": "math", "style": "rule"}
+    assert reward(ECHO)(FakeSample("", None, {**beside, "level": 2}))["seen"][3] == {"level": 2}
+    own = {**beside, "style": "mine", "verl_style": "rule", "agent_name": "own"}
+    assert reward(ECHO)(FakeSample("", None, own))["seen"][3] == {"style": "mine", "agent_name": "own"}
+    columns = {"reward_model": "struct<ground_truth: string>", "agent_name": "string"}
+    call = reward(ECHO, launch=make_launch(data=DataSpec(columns=columns)))
+    assert call(FakeSample("", None, own))["seen"][3] == {"style": "mine", "verl_style": "rule"}
+
+
+def test_a_row_without_extra_info_gives_none_of_its_keys(reward: Any) -> None:
+    empty = {"data_source": "a", "ability": "math", "style": "rule", "level": None, "index": None}
+    assert reward(ECHO)(FakeSample("", None, empty))["seen"][3] == {}
+    assert reward(ECHO)(FakeSample("", None, {**empty, "index": 0}))["seen"][3] == {"level": None, "index": 0}
+
+
 def test_only_known_source_is_the_default(reward: Any) -> None:
     data = DataSpec(sources=(SourceCount(name="sums", split="train"),))
     assert reward(ECHO, launch=make_launch(data=data))(FakeSample())["seen"][0] == "sums"

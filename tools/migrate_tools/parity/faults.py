@@ -152,8 +152,8 @@ def strictness(code: Code, node: ast.AST) -> Iterator[Edit]:
 
 
 def _numeric(node: ast.AST) -> bool:
-    """True for what is no text that could be a part of another: constants, numbers, characters and slices."""
-    if isinstance(node, (ast.Constant, ast.UnaryOp, ast.BinOp)):
+    """True for what is no text that could be a part of another: constants, numbers, truths, characters, slices."""
+    if isinstance(node, (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.BoolOp)):
         return True
     if isinstance(node, ast.Subscript):
         return not isinstance(node.slice, ast.Constant) or not isinstance(node.slice.value, str)

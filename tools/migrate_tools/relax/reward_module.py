@@ -152,6 +152,7 @@ def render_reward(launch: Launch, found: Extracted, *, algo: str, config_name: s
         "environment": sorted(spec.environment.items()),
         "data_source_default": default_source(launch),
         "relax_metadata": RELAX_METADATA,
+        "added_metadata": added_metadata(launch),
         "special_tokens": family.tokens if spec.skip_special_tokens else (),
         "family": family.name,
         "floor": 0.0 if limited else lowest_score(found.code, found.entry),
@@ -257,6 +258,17 @@ def _extra_keys(launch: Launch, found: Extracted) -> dict[str, Any]:
     if launch.reward.overlong and _logs_overlong(launch):
         keys |= {"overlong_reward": 0.0, "overlong": False}
     return keys
+
+
+def added_metadata(launch: Launch) -> tuple[str, ...]:
+    """What the converter puts into the metadata beside the former extra_info: columns that the rows have.
+
+    `style` stands in reward_model; where nothing is known of the columns, verl's own layout is assumed.
+    """
+    columns, model = launch.data.columns, launch.data.columns.get("reward_model", "")
+    present = [name for name in ("tools_kwargs", "interaction_kwargs", "agent_name") if name in columns]
+    style = [] if "struct<" in model and "style:" not in model else ["style"]
+    return ("data_source", "ability", *style, *present)
 
 
 def _manager_adds(launch: Launch) -> dict[str, Any]:
