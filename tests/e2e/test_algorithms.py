@@ -20,10 +20,6 @@ HOOKS = {
         "--custom-reward-post-process-path": "decoupled_rewards",
         "--custom-loss-function-path": "kl_cov_loss",
     },
-    "discounted": {
-        "--custom-reward-post-process-path": "discounted_returns",
-        "--custom-loss-function-path": "dual_clip_loss",
-    },
 }
 
 

@@ -479,3 +479,33 @@ def test_statistics_over_a_smaller_rollout_are_noted(make: Make) -> None:
     fresh, faithful = make(changes), make(changes, policy="faithful")
     assert any(note.code == "statistics-of-a-rollout" and "4 rollouts" in note.text for note in fresh.notes)
     assert not any(note.code == "statistics-of-a-rollout" for note in faithful.notes)
+
+
+def test_a_critic_keeps_relax_own_loss_and_the_reducer_takes_the_policy_term_only(make: Make) -> None:
+    item = make(
+        {
+            ESTIMATOR: "gae",
+            ROLLOUT + "n": 1,
+            ACTOR + "loss_agg_mode": "seq-mean-token-sum",
+            ACTOR + "entropy_coeff": 0.1,
+        }
+    )
+    assert LOSS_HOOK not in flag_values(item)
+    assert flag_values(item)[REDUCER] == HOOKS + "token_sum"
+    assert outcome(item, ACTOR + "loss_agg_mode") == ("approximate", "training")
+
+
+def test_a_relax_without_custom_losses_is_named(make: Make) -> None:
+    from dataclasses import replace
+
+    from mapping_launches import BASE, make_launch
+    from migrate_tools.mapping.translate import translate
+    from migrate_tools.model import Recipe
+    from migrate_tools.relax.contract import load_contract
+
+    whole = load_contract()
+    poor = replace(whole, flags={name: flag for name, flag in whole.flags.items() if name != LOSS_HOOK})
+    launch = make_launch({**BASE, LOSS: "gpg"})
+    recipe = Recipe(name="r", root="/n", project_root="/n", sha256="0", launches=(launch,))
+    item = translate(recipe, launch, algo="a", contract=poor)
+    assert LOSS_HOOK in item.refusals[0]

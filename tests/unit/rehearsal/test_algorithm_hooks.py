@@ -82,6 +82,12 @@ def test_a_generated_post_process_hook_runs(module: Any) -> None:
     assert data["normalised"]["calls"] == 1
 
 
+def test_a_generated_hook_may_give_one_number_a_token(module: Any) -> None:
+    path = f"{module(rendered('discounted_returns', GAMMA=0.5))}.discounted_returns"
+    args = arguments(rewards_normalization=False, **{POST: path})
+    assert normalised(args, [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0])["failures"] == []
+
+
 def test_in_fully_async_mode_it_gets_parts_of_whole_groups(module: Any) -> None:
     text = "def f(args, samples):\n    assert len(samples) == 4\n    return [0.0] * 4\n"
     data = normalised(arguments(fully_async=True, **{POST: f"{module(text)}.f"}), [1.0, 0.0] * 4)

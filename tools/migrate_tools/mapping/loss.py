@@ -46,6 +46,9 @@ def place_loss(draft: Draft) -> None:
     """Write the loss, its clipping, aggregation and correction."""
     mode = loss_in_force(draft.facts)
     custom = _needs_hook(draft, mode)
+    if mode.row.native_when == "never" and not custom:
+        draft.refuse(f"this Relax version has no {LOSS_HOOK}, which verl's {mode.name} loss needs")
+        return
     low, high = clip_range(draft.facts)
     draft.flag("--eps-clip", number_text(low), "ALGO")
     draft.flag("--eps-clip-high", number_text(high), "ALGO")
@@ -70,7 +73,7 @@ def _needs_hook(draft: Draft, mode: Mode) -> bool:
     facts = draft.facts
     row, agg = mode.row, aggregation(facts)
     moves = mode.bypass or (draft.batch is not None and draft.batch.updates_per_rollout > 1)
-    kl_in_loss = facts.flag(IN_LOSS) and (facts.number(LOSS_COEF, default=0.001) or 0.0) != 0
+    kl_in_loss = _kl_in_loss(facts)
     own = (
         row.native_when == "never"
         or (row.native_when == "ratio is 1" and moves and (mode.name != "vanilla" or facts.has(DUAL)))
@@ -80,6 +83,10 @@ def _needs_hook(draft: Draft, mode: Mode) -> bool:
         or (draft.estimator == "reinforce_plus_plus" and agg == "token-mean" and _entropy(facts))
     )
     return bool(own) and draft.estimator != "ppo" and LOSS_HOOK in draft.contract.flags
+
+
+def _kl_in_loss(facts: Facts) -> bool:
+    return facts.flag(IN_LOSS) and (facts.number(LOSS_COEF, default=0.001) or 0.0) != 0
 
 
 def _entropy(facts: Facts) -> bool:
@@ -177,6 +184,8 @@ def _aggregation(draft: Draft, mode: Mode, custom: bool) -> dict[str, Any]:
         draft.cap("loss-agg-mode", text)
         return {}
     scale, by_samples, status, why = _scale(draft, agg)
+    if not custom and (_kl_in_loss(facts) or _entropy(facts)):
+        status, why = "approximate", why + "; the reducer takes the policy term only, KL and entropy keep Relax's mean"
     reads_scale = agg == "seq-mean-token-sum-norm"
     flag = LOSS_HOOK if custom else REDUCER
     if not custom and not draft.hook(REDUCER, "token_sum", "ALGO", REDUCER_SCALE=scale, REDUCER_BY_SAMPLES=by_samples):
