@@ -195,3 +195,12 @@ def test_lists_of_transformer_options(make: Make) -> None:
     assert values["--recompute-granularity"] == "selective"
     assert values["--recompute-modules"] == "core_attn moe_act"
     assert outcome(item, OVERRIDE + "recompute_modules")[0] == "exact"
+
+
+def test_sync_goes_first_where_async_leaves_too_little_room(make: Make) -> None:
+    """One prompt an update on 8 GPUs wants one copy of the model: 8 GPUs wide, which async's actor of 4 is not."""
+    sizes = {"data.train_batch_size": 4, ACTOR + "ppo_mini_batch_size": 1, PATH: "Qwen/Qwen3-8B"}
+    item = make(sizes)
+    assert flag_values(item)["--tensor-model-parallel-size"] == "8"
+    assert item.cap_reasons == ()
+    assert "async leaves 4" in item.async_refusal

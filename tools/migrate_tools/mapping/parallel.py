@@ -147,12 +147,17 @@ def fsdp_sizes(draft: Draft, total: int, actor: int, choice: ModelChoice | None,
     billions = choice.billions if choice else None
     heads, groups = (model.heads, model.groups) if model else (None, None)
     tensor = default_tensor(billions, room, heads, groups)
-    wider, widened = tensor, ""
-    while prompts % max(1, total // (wider * context)) and not _too_wide(wider * 2, room, heads, groups):
-        wider *= 2
-    if wider != tensor and not prompts % (total // (wider * context)):
-        widened = f", and so that the {prompts} prompts of an update divide among {total // (wider * context)} copies"
-        tensor = wider
+    widened = ""
+    # What async leaves to the actor sets the room; where that is too little for sync to divide, sync goes first.
+    for limit in (room, max(1, total // context)):
+        wider = tensor
+        while prompts % max(1, total // (wider * context)) and not _too_wide(wider * 2, limit, heads, groups):
+            wider *= 2
+        copies = total // (wider * context)
+        if wider != tensor and copies and not prompts % copies:
+            widened = f", and so that the {prompts} prompts of an update divide among {copies} copies"
+            tensor = wider
+            break
     draft.decide(
         "tensor parallel size of the trainer",
         str(tensor),
