@@ -36,7 +36,7 @@ file = pq.ParquetFile(sys.argv[1], buffer_size=1 << 20)
 rows = file.metadata.num_rows
 size = max(1, min(16384, (32 << 20) * rows // sum(file.metadata.row_group(i).total_byte_size
                                                   for i in range(file.metadata.num_row_groups))))
-codec = {path: "none" if path.endswith("bytes") else "zstd"
+codec = {path: "none" if path.endswith("bytes") else "snappy"
          for path in (file.metadata.schema.column(i).path for i in range(file.metadata.num_columns))}
 with pq.ParquetWriter(sys.argv[2], file.schema_arrow, compression=codec) as writer:
     for batch in file.iter_batches(size):

@@ -88,9 +88,9 @@ class ParquetTarget:
         self.schema = schema
         self.file = HashingFile(path)
         media = [name for name, kind in leaves(schema) if is_bytes(kind)]
-        codec: Any = "zstd"
+        codec: Any = "snappy"
         if media:
-            codec = {name: "none" if name in media else "zstd" for name, _ in leaves(schema)}
+            codec = {name: "none" if name in media else "snappy" for name, _ in leaves(schema)}
         few = [name for name, kind in leaves(schema) if not is_bytes(kind) and not name.startswith("prompt.")]
         # The size of a page is looked at after every write batch: pictures would fill one with a hundred megabytes.
         self.writer = pq.ParquetWriter(

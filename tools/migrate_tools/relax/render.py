@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -14,6 +15,7 @@ from migrate_tools.model import Example, ExampleFile, Launch, Mode, Recipe, Tran
 from migrate_tools.relax.env_module import multi_turn_files
 from migrate_tools.relax.example_readme import render_readme
 from migrate_tools.relax.hooks import hook_module_names, render_hooks
+from migrate_tools.relax.prepare_script import render_prepare
 from migrate_tools.relax.process_script import render_process
 from migrate_tools.relax.reward_module import identifier, render_reward, reward_module_names
 from migrate_tools.relax.run_script import ScriptFacts, render_script, script_name
@@ -68,6 +70,10 @@ def render_example(
     except ValueError as error:
         raise RefusedInput(f"{recipe.name}: {error}", "migrate them one at a time with --launch") from error
     files.append(ExampleFile(path=f"scripts/tools/process_{algo}.py", text=process, origin="rendered"))
+    roots = [Path(recipe.project_root), *(Path(launches[item.launch].verl.root) for item in translations)]
+    prepare = render_prepare(algo, [launches[item.launch].data for item in translations], roots)
+    if prepare is not None:
+        files.append(ExampleFile(path=f"scripts/tools/prepare_{algo}.py", text=prepare, origin="extracted"))
     listed = [(file.path, _purpose(file.path)) for file in files]
     readme = render_readme(recipe, translations, extracted, listed, relax_version=relax_version)
     files.append(ExampleFile(path=f"examples/{algo}/README.md", text=readme, origin="rendered"))
@@ -191,6 +197,8 @@ def _purpose(path: str) -> str:
     }
     if name.startswith("process_"):
         return "converts the data"
+    if name.startswith("prepare_"):
+        return "makes the data in the columns of Relax, from where the recipe takes it"
     if name.endswith(".yaml"):
         return "arguments of the scorer"
     return next((what for start, what in purposes.items() if name.startswith(start)), "part of the example")
