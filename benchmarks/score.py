@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import re
 import shlex
 import sys
 import time
@@ -33,6 +34,7 @@ from migrate_tools.verl.discover import SCRIPT_SUFFIXES
 from migrate_tools.verl.reader import read_recipe
 
 STATUSES = ("exact", "derived", "approximate", "automatic", "no_effect", "unsupported", "unknown")
+NOTHING = "no RL training command of verl in it"
 HEAD = ("script", "bash", "read", "verl", "composed", *STATUSES, "flags", "at best", "why not better")
 
 
@@ -72,6 +74,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--recipe", type=Path, help="checkout of verl-recipe")
     parser.add_argument("--verl", type=Path, help="checkout of verl; its examples/ are scored")
+    parser.add_argument("--project", type=Path, action="append", default=[], help="another checkout, scored as a whole")
     parser.add_argument("--only", default="*", help="pattern of script paths")
     parser.add_argument("--out", type=Path, help="file for the table of all scripts")
     parser.add_argument("--summary", type=Path, help="file for totals and refusals")
@@ -79,7 +82,8 @@ def main() -> int:
     begin = time.monotonic()
     sandbox = open_sandbox()
     lines: list[Line] = []
-    for project, below in ((options.recipe, "."), (options.verl, "examples")):
+    corpora = [(options.recipe, "."), (options.verl, "examples"), *((path, ".") for path in options.project)]
+    for project, below in corpora:
         if project is not None:
             lines += score(project.resolve(), below, options.only, sandbox)
     table = "\n".join(markdown(HEAD, [line.cells() for line in lines]))
@@ -117,8 +121,9 @@ def _folder(
             for path in members:
                 yield from _folder(path, [path], project, seen, sandbox)
             return
-        why = error.message.replace(f"{project}/", "")
-        yield from (Line(name, count, verdict="refused", why=why) for name, count in names.items())
+        why = error.message.replace(f"{project}/", "").removeprefix(f"{folder.relative_to(project)}: ")
+        verdict = "left out" if why.startswith(NOTHING) else "refused"
+        yield from (Line(name, count, verdict=verdict, why=_found(why)) for name, count in names.items())
         return
     except Exception as error:
         traceback.print_exc()
@@ -133,7 +138,15 @@ def _folder(
             yield _launch(recipe, launch, count, len(launches[name]))
         if name not in launches:
             reason = "; ".join(dict.fromkeys(item.reason for item in recipe.skipped if item.file == name))
-            yield Line(name, count, verdict="left out", why=reason or "nothing said")
+            verdict = "refused" if reason.startswith("refused: ") else "left out"
+            yield Line(name, count, verdict=verdict, why=reason.removeprefix("refused: ") or "nothing said")
+
+
+def _found(why: str) -> str:
+    """What a folder without RL training holds instead, without the words around it."""
+    match = re.fullmatch(rf"{NOTHING}.*?\(found: (.*)\)", why)
+    text = match[1] if match else why
+    return "starts no training" if re.fullmatch(r"\d+ (?:file|script)\(s\).*", text) else text
 
 
 def _launch(recipe: Recipe, launch: Launch, bash: int, read: int) -> Line:
@@ -205,9 +218,7 @@ def summary(lines: Sequence[Line], seconds: float) -> Iterator[str]:
     scripts = {line.script for line in lines}
     verdicts = Counter(line.verdict for line in lines)
     statuses: Counter[str] = sum((line.settings for line in lines), Counter())
-    fewer = sorted(
-        {line.script for line in lines if line.bash > line.read and line.verdict not in ("left out", "refused")}
-    )
+    fewer = sorted({line.script for line in lines if line.bash > line.read and line.verdict != "refused"})
     commands = len({line.script for line in trained})
     started = sum({line.script: line.bash for line in lines}.values())
     yield f"{len(scripts)} scripts, {len(trained)} RL training commands in {commands} of them; plain bash, with nothing"
@@ -225,6 +236,11 @@ def summary(lines: Sequence[Line], seconds: float) -> Iterator[str]:
         ],
     )
     yield ""
+    composed = Counter(
+        "yes" if line.composed == "yes" else "forced" if "kept by force" in line.composed else "no" for line in trained
+    )
+    yield f"Composed: {composed['yes']} as they stand; {composed['forced']} with settings that their verl lacks (kept and"
+    yield f"reported); {composed['no']} not, a configuration being absent from the tree: only the recipe's settings count."
     yield f"Settings: {', '.join(f'{statuses[status]} {status}' for status in STATUSES)}."
     yield f"At best: {', '.join(f'{count} {name}' for name, count in verdicts.most_common())}."
     yield ""
