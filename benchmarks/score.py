@@ -239,8 +239,8 @@ def summary(lines: Sequence[Line], seconds: float) -> Iterator[str]:
     composed = Counter(
         "yes" if line.composed == "yes" else "forced" if "kept by force" in line.composed else "no" for line in trained
     )
-    yield f"Composed: {composed['yes']} as they stand; {composed['forced']} with settings that their verl lacks (kept and"
-    yield f"reported); {composed['no']} not, a configuration being absent from the tree: only the recipe's settings count."
+    yield f"Composed: {composed['yes']} as they stand; {composed['forced']} with settings that their verl lacks (kept"
+    yield f"and reported); {composed['no']} not, a configuration being absent: only the recipe's own settings count."
     yield f"Settings: {', '.join(f'{statuses[status]} {status}' for status in STATUSES)}."
     yield f"At best: {', '.join(f'{count} {name}' for name, count in verdicts.most_common())}."
     yield ""
