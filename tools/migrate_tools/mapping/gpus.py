@@ -120,7 +120,7 @@ def plan_gpus(draft: Draft, batch: BatchPlan, model: ModelChoice | None, kl: boo
         split = split_async(total, kl, actor_fwd, per_node)
     if draft.async_refusals:
         split = {}
-    prompts = max(1, batch.rollout_batch_size // batch.updates_per_rollout)
+    prompts = _prompts_of_update(draft, batch)
     numbers = model.architecture if model else None
     if facts.megatron:
         sizes = megatron_sizes(draft, total, numbers)
@@ -147,6 +147,24 @@ def plan_gpus(draft: Draft, batch: BatchPlan, model: ModelChoice | None, kl: boo
         draft.flag("--num-gpus-per-node", per_node, "PERF", "gpus")
     _mode_flags(draft, plan, batch, sizes)
     return plan
+
+
+def _prompts_of_update(draft: Draft, batch: BatchPlan) -> int:
+    """Prompts of an update, which the copies of the model share; 0, and a cap, where groups are cut apart."""
+    prompts, updates = batch.rollout_batch_size, batch.updates_per_rollout
+    if prompts % updates == 0:
+        return prompts // updates
+    whole = [size for size in range(1, prompts + 1) if prompts % size == 0]
+    near = (max(size for size in whole if size < updates), min(size for size in whole if size > updates))
+    choices = " or ".join(
+        f"--global-batch-size {prompts // size * batch.n_samples_per_prompt} ({size} updates)" for size in near
+    )
+    draft.cap(
+        "batch-groups",
+        f"{updates} updates of {batch.global_batch_size} samples cut the {prompts} groups of "
+        f"{batch.n_samples_per_prompt} apart, which the newer Relax refuses at start; {choices} keeps them whole",
+    )
+    return 0
 
 
 def _pool_said(draft: Draft, pool: Pool) -> None:
