@@ -140,8 +140,22 @@ def test_r09_the_scorer_sees_the_text_that_verl_gives(migrate: Migrate, launch: 
     assert agrees(outcome)
 
 
-def test_r15_data_source_and_labels_of_any_type_arrive(migrate: Migrate) -> None:
-    outcome = migrate("r15_metadata")
+def test_r09_an_old_fork_scores_prompt_and_response_with_their_markers(migrate: Migrate) -> None:
+    outcome = migrate("r09_old_fork", "run_whole.sh")
+    reward = outcome.text("reward_r09_old_fork.py")
+    assert outcome.document["verdict"] == "rehearsed"
+    assert outcome.document["verl"]["version"] == "0.1"
+    assert "SPECIAL_TOKENS = ()" in reward
+    assert "prompt + (sample.response or" in reward
+    assert not {"--rollout-skip-special-tokens", "--apply-chat-template"} & script_of(outcome).keys()
+    (parity,) = outcome.check(3)
+    assert parity["evidence"]["accepted"] > 0.1  # a text without its prompt would make the scorer raise everywhere
+    assert agrees(outcome)
+
+
+@pytest.mark.parametrize("launch", ["run_two_sources.sh", "run_two_files.sh"])
+def test_r15_data_source_and_labels_of_any_type_arrive(migrate: Migrate, launch: str) -> None:
+    outcome = migrate("r15_metadata", launch)
     flags = script_of(outcome)
     assert outcome.document["verdict"] == "rehearsed"
     assert (flags["--label-key"], flags["--metadata-key"]) == (["label"], ["extra_info"])
@@ -172,6 +186,30 @@ def test_r17_what_does_not_divide_stops_with_the_numbers() -> None:
     (why,) = plan.translation["refusals"]
     assert "512" in why
     assert "96" in why
+
+
+def test_r17_a_fork_with_its_own_group_key_counts_the_mini_batch_in_samples() -> None:
+    plan = planned("r09_old_fork", "run_agents.sh", "--batch-policy", "faithful")
+    assert plan.flags["--rollout-batch-size"] == "512"
+    assert plan.flags["--n-samples-per-prompt"] == "5"
+    assert plan.flags["--global-batch-size"] == "320"
+    assert plan.translation["batch"]["updates_per_rollout"] == 8
+    fresh = planned("r09_old_fork", "run_agents.sh")
+    assert fresh.flags["--rollout-batch-size"] == "64"
+    assert fresh.flags["--global-batch-size"] == "320"
+
+
+def test_r17_a_mini_batch_above_the_train_batch_is_one_update_in_old_versions_only() -> None:
+    plan = planned("r09_old_fork", "run_wide.sh")
+    assert plan.flags["--rollout-batch-size"] == "64"
+    assert plan.flags["--global-batch-size"] == "256"
+    assert any("makes one update of the whole batch" in note["text"] for note in plan.translation["notes"])
+    new = planned("r17_batch_units", "run_wide.sh")
+    assert new.code == 2
+    assert (
+        "512 prompts is more than data.train_batch_size=64 prompts; verl refuses this too"
+        in new.translation["refusals"][0]
+    )
 
 
 def test_r18_flags_win_over_comments() -> None:
@@ -208,6 +246,15 @@ def test_r21_old_versions_put_kl_into_the_reward_and_grpo_in_relax_does_not() ->
     (kl,) = [row for row in plan.translation["effective"] if row["name"] == "KL"]
     assert (kl["verl"], kl["same"]) == ("in the reward, 0.001 x k1", False)
     assert any("KL in the reward" in note["text"] for note in plan.translation["notes"])
+
+
+def test_r21_without_a_switch_an_old_tree_puts_its_default_kl_into_the_reward() -> None:
+    plan = planned("r09_old_fork", "run_kl_off.sh")
+    assert plan.translation["verdict_cap"] == "partial"
+    assert "--use-kl-loss" not in plan.flags
+    (kl,) = [row for row in plan.translation["effective"] if row["name"] == "KL"]
+    assert (kl["verl"], kl["same"]) == ("in the reward, 0.001 x k1", False)
+    assert any("has no algorithm.use_kl_in_reward" in note["text"] for note in plan.translation["notes"])
 
 
 def test_r22_no_key_is_lost() -> None:
@@ -248,10 +295,18 @@ def test_r24_kwargs_cannot_override_a_flag_and_every_flag_is_known(migrate: Migr
 
 
 def test_r30_epochs_checkpoints_and_evaluation() -> None:
-    plan = planned("r30_schedule")
+    plan = planned("r30_schedule", "run_epochs.sh")
     assert plan.flags["--num-epoch"] == "3"
     for absent in ("--num-rollout", "--save-interval", "--eval-interval", "--eval-prompt-data"):
         assert absent not in plan.flags
     assert plan.flags["--hf-checkpoint"] == '"${MODEL_DIR}/Qwen2.5-0.5B"'
     assert plan.settings["trainer.test_freq"]["reason"]
     assert plan.settings["trainer.total_epochs"]["relax"] == ["--num-epoch"]
+
+
+def test_r30_kl_needs_a_reference_and_a_local_model_is_named() -> None:
+    plan = planned("r30_schedule", "run_kl.sh")
+    assert plan.flags["--ref-load"] == plan.flags["--hf-checkpoint"] == '"${MODEL_DIR}/Qwen2.5-0.5B"'
+    assert plan.flags["--kl-loss-coef"] == "0.002"
+    assert "--use-kl-loss" in plan.flags
+    assert plan.settings["actor_rollout_ref.model.path"]["value"] == "$HOME/models/Qwen2.5-0.5B"

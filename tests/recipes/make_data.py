@@ -31,6 +31,13 @@ def plain(source: str = "synthetic", count: int = 16) -> list[dict[str, Any]]:
     return [row(source, str(index * 3), index) for index in range(count)]
 
 
+def templated(count: int = 16) -> list[dict[str, Any]]:
+    """Rows of a fork: the prompt carries its chat markers, the truth is a dict."""
+    text = "<|im_start|>user\nRiddle {}? Put it between <answer> tags.<|im_end|>\n<|im_start|>assistant\n"
+    rows = [row("riddle", {"solution": str(index * 3)}, index, text.format(index)) for index in range(count)]
+    return [{**item, "quiz": "a column that nobody reads"} for item in rows]
+
+
 TRAPS: dict[str, list[dict[str, Any]]] = {
     "r01_mixed_returns": [row("src_a" if index % 2 else "src_b", str(index), index) for index in range(4)],
     "r02_signal_timeout": [row("math", text, i) for i, text in enumerate(["\\frac{1}{2}", "3", "x+1", "12"])],
@@ -44,6 +51,7 @@ TRAPS: dict[str, list[dict[str, Any]]] = {
     ],
     "r08_reward_key": plain(),
     "r09_special_tokens": plain(),
+    "r09_old_fork": templated(),
     "r15_metadata": [
         row("exact", {"target": [str(index)]}, index)
         if index % 2
@@ -82,6 +90,9 @@ def main() -> None:
     for name, rows in TRAPS.items():
         for split in ("train", "test"):
             write(HERE / name / "data" / f"{split}.parquet", rows)
+    labels = HERE / "r15_metadata" / "data"
+    write(labels / "strings.parquet", [row("exact_text", str(index), index) for index in range(8)])
+    write(labels / "dicts.parquet", [row("any_of", {"target": ["a", str(index)]}, index) for index in range(8)])
     raw = [{"question": f"{index} times 3?", "answer": f"#### {index * 3}"} for index in range(4)]
     write(HERE / "r04_parameters" / "data" / "raw.parquet", raw)
     runpy.run_path(str(HERE / "quickstart" / "prepare_data.py"), run_name="__main__")

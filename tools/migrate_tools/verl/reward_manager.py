@@ -76,13 +76,14 @@ def read_manager(verl_root: Path, name: str, config: Mapping[str, Any], entry_fi
 
 
 def _scorer_call(tree: ast.Module) -> ast.Call | None:
-    """The call of the scorer: `self.compute_score(...)` or `compute_score_fn(...)`."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    for node in calls:
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if "compute_score" in name and any((item.arg or "").startswith("solution_str") for item in node.keywords):
-            return node
-    return None
+    """The call of the scorer, known by its `solution_str` keyword, whatever a fork calls the function it selected."""
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and any((item.arg or "").startswith("solution_str") for item in node.keywords)
+    ]
+    named = [node for node in calls if "compute_score" in ast.unparse(node.func)]
+    return next(iter([*named, *calls]), None)
 
 
 def _decoding(tree: ast.Module, call: ast.Call | None) -> tuple[Literal["response", "prompt_and_response"], bool]:

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+set -euo pipefail
+
+python3 -m verl.trainer.main_ppo \
+    algorithm.adv_estimator=grpo \
+    data.train_files=data/train.parquet \
+    data.val_files=data/test.parquet \
+    data.train_batch_size=64 \
+    data.val_batch_size=16 \
+    data.max_prompt_length=256 \
+    data.max_response_length=512 \
+    actor_rollout_ref.model.path=Qwen/Qwen3-0.6B \
+    actor_rollout_ref.actor.optim.lr=1e-6 \
+    actor_rollout_ref.actor.ppo_mini_batch_size=64 \
+    actor_rollout_ref.actor.ppo_micro_batch_size=32 \
+    actor_rollout_ref.actor.use_kl_loss=False \
+    actor_rollout_ref.actor.fsdp_config.grad_offload=True \
+    actor_rollout_ref.rollout.name=vllm \
+    actor_rollout_ref.rollout.n=4 \
+    actor_rollout_ref.rollout.log_prob_micro_batch_size=32 \
+    actor_rollout_ref.ref.log_prob_micro_batch_size=32 \
+    trainer.n_gpus_per_node=4 \
+    trainer.nnodes=1 \
+    trainer.default_hdfs_dir=null \
+    trainer.save_freq=20 \
+    trainer.test_freq=10 \
+    trainer.total_epochs=1
