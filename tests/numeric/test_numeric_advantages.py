@@ -172,3 +172,11 @@ def test_broken_groups_are_errors(fault: str) -> None:
         samples[0].group_index = None
     with pytest.raises(ValueError, match="group"):
         library.leave_one_out(arguments(), samples)
+
+
+@pytest.mark.parametrize("name", ["grpo", "reinforce_plus_plus_baseline"])
+def test_one_sample_a_prompt_is_the_reward_itself(verl: Verl, name: str, device: str) -> None:
+    batch = make_batch(4, device=device, prompts=12, group=1)
+    whitened = name != "grpo"
+    args = arguments(n_samples_per_prompt=1, rewards_normalization=False, normalize_advantages=whitened)
+    check(verl_side(verl, name, batch), relax_side(batch, args, ""), torch.float32)

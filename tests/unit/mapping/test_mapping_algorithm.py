@@ -509,3 +509,16 @@ def test_a_relax_without_custom_losses_is_named(make: Make) -> None:
     recipe = Recipe(name="r", root="/n", project_root="/n", sha256="0", launches=(launch,))
     item = translate(recipe, launch, algo="a", contract=poor)
     assert LOSS_HOOK in item.refusals[0]
+
+
+@pytest.mark.parametrize("name", ["grpo", "reinforce_plus_plus_baseline"])
+def test_one_sample_a_prompt_trains_on_the_reward_itself(make: Make, name: str) -> None:
+    """verl: mean 0 and std 1 for a group of one; Relax would subtract the reward from itself."""
+    item = make({ESTIMATOR: name, ROLLOUT + "n": 1})
+    assert "--disable-rewards-normalization" in flag_values(item)
+    assert any(note.code == "one-sample-a-prompt" for note in item.notes)
+    assert next(row for row in item.effective if row.name == "advantage normalisation").same
+
+
+def test_pass_at_k_with_one_sample_is_refused(make: Make) -> None:
+    assert "one sample a prompt" in make({ESTIMATOR: "grpo_passk", ROLLOUT + "n": 1}).refusals[0]

@@ -74,7 +74,6 @@ def test_equal_sizes_make_both_policies_one(make: Make) -> None:
     [
         ({TRAIN: 100, MINI: 30}, ("100", "800", "240")),
         ({TRAIN: 128, MINI: 1024}, ("1024", "128", "verl refuses this too")),
-        ({GROUP: 1}, ("grpo", "rollout.n is 1")),
         ({TRAIN: "$TRAIN_BATCH"}, ("$TRAIN_BATCH", "run_grpo.sh:3", "not a number")),
     ],
 )

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from migrate_tools.errors import RefusedInput
 from migrate_tools.mapping.algorithm_table import ESTIMATORS, LOSSES, Estimator, PolicyLoss
+from migrate_tools.mapping.batch import read_batch
 from migrate_tools.mapping.draft import Draft
 from migrate_tools.mapping.facts import ACTOR, number_text
 from migrate_tools.mapping.kl import read_kl
@@ -103,7 +104,13 @@ def _advantage(draft: Draft, entry: Estimator, in_reward: bool) -> tuple[str, ..
     key = "algorithm.norm_adv_by_std_in_grpo"
     by_std = draft.facts.flag(key, default=True)
     hook, constants = _hook(draft, entry)
-    draft.compares = not hook and entry.advantage in ("group mean", "group mean and std")
+    alone = not hook and _one_sample(draft) and entry.advantage in ("group mean", "group mean and std")
+    if alone:
+        draft.note(
+            "one-sample-a-prompt",
+            f"one sample a prompt: verl's {draft.facts.estimator} then has no baseline and trains on the reward itself, "
+            "and so does the script; set the number of samples if that is not meant",
+        )
     if hook and not in_reward:
         if entry.whole_rollout:
             draft.async_refusals.append(f"{hook} needs the whole rollout at once; fully async mode hands over parts")
@@ -118,7 +125,7 @@ def _advantage(draft: Draft, entry: Estimator, in_reward: bool) -> tuple[str, ..
             POST_PROCESS if used else (),
             "read by the hook" if used else f"{draft.facts.estimator} does not read it",
         )
-    elif entry.advantage == "raw reward" and not in_reward:
+    elif alone or (entry.advantage == "raw reward" and not in_reward):
         draft.flag("--disable-rewards-normalization", None, "ALGO", "the advantage is the reward itself")
         made.append("--disable-rewards-normalization")
         draft.say(key, "no_effect", (), f"{draft.facts.estimator} does not read it")
@@ -134,6 +141,13 @@ def _advantage(draft: Draft, entry: Estimator, in_reward: bool) -> tuple[str, ..
         draft.flag("--disable-grpo-std-normalization", None, "ALGO")
         draft.say(key, "exact", "--disable-grpo-std-normalization", "advantages without division (Dr.GRPO)")
     return tuple(made)
+
+
+def _one_sample(draft: Draft) -> bool:
+    try:
+        return read_batch(draft.facts).group == 1
+    except RefusedInput:
+        return False
 
 
 def _hook(draft: Draft, entry: Estimator) -> tuple[str, dict[str, Any]]:
@@ -153,6 +167,10 @@ def _hook(draft: Draft, entry: Estimator) -> tuple[str, dict[str, Any]]:
             "GDPO_BY_STD": by_std,
         }
     draft.say((keys, weights), "no_effect", (), "only read by gdpo")
+    if verl == "grpo_passk" and _one_sample(draft):
+        raise RefusedInput(
+            f"{ESTIMATOR_KEY}=grpo_passk with one sample a prompt; verl refuses this too", "set rollout.n"
+        )
     if verl == "grpo_passk":
         return entry.hook, {"PASS_AT_K_BY_STD": by_std}
     if verl in ("rloo", "rloo_vectorized"):

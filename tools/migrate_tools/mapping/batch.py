@@ -98,11 +98,10 @@ def plan_batch(draft: Draft, policy: Policy) -> tuple[VerlBatch, BatchPlan]:
     """Choose sizes under the policy, write the flags, record the choice.
 
     Raises:
-        RefusedInput: see `read_batch`; or a group of one where the estimator compares samples of a prompt.
+        RefusedInput: see `read_batch`.
     """
     facts = draft.facts
     batch = read_batch(facts)
-    _check_group(draft, batch)
     plan = _choose(draft, batch, policy)
     draft.batch = plan
     draft.flag("--rollout-batch-size", plan.rollout_batch_size, "ROLLOUT", "prompts")
@@ -124,16 +123,6 @@ def plan_batch(draft: Draft, policy: Policy) -> tuple[VerlBatch, BatchPlan]:
     _epochs(draft, batch)
     _over_sampling(draft, batch, plan)
     return batch, plan
-
-
-def _check_group(draft: Draft, batch: VerlBatch) -> None:
-    compares = draft.compares and draft.estimator in ("grpo", "gspo", "sapo", "cispo")
-    if batch.group == 1 and compares:
-        raise RefusedInput(
-            f"{draft.estimator} compares the samples of a prompt, but {N_KEY} is 1 (set nowhere or to 1): "
-            "in Relax every advantage would be 0",
-            f"set {N_KEY} to the real group size",
-        )
 
 
 def _choose(draft: Draft, batch: VerlBatch, policy: Policy) -> BatchPlan:

@@ -50,8 +50,6 @@ class Draft:
     gpus: GpuPlan | None = None
     estimator: str = ""
     """Relax's advantage estimator, once chosen."""
-    compares: bool = True
-    """Whether Relax's own normalisation compares the samples of a prompt, so that one sample alone trains nothing."""
 
     def flag(self, name: str, value: str | float | None, group: Group, comment: str = "") -> bool:
         """Add a flag; numbers are written out, text must be shell-ready, None makes a switch.

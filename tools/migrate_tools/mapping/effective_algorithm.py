@@ -32,17 +32,18 @@ HOOK_TEXT: Final = {
 """Post-process hook -> the advantage in words."""
 
 
-def verl_rows(facts: Facts, updates: int, kl_in_reward: bool) -> dict[str, Side]:
+def verl_rows(facts: Facts, updates: int, kl_in_reward: bool, group: int) -> dict[str, Side]:
     """verl's side of the algorithm rows.
 
     Args:
         updates: updates of one batch, passes included.
         kl_in_reward: whether the KL term is taken off the reward.
+        group: samples a prompt; with one there is no baseline.
     """
     mode = loss_in_force(facts)
     estimator = facts.estimator
     text = estimator if mode.name == "vanilla" else f"{estimator} with the {mode.name} loss"
-    advantage = _verl_advantage(facts, kl_in_reward)
+    advantage = _verl_advantage(facts, kl_in_reward, group)
     return {
         "estimator": Side([advantage, mode.name], text),
         "advantage normalisation": plain(advantage),
@@ -79,7 +80,7 @@ def _named(values: Mapping[str, Any], hook: Hook) -> bool:
     return path.rpartition(".")[2] == hook.function
 
 
-def _verl_advantage(facts: Facts, kl_in_reward: bool) -> str:
+def _verl_advantage(facts: Facts, kl_in_reward: bool, group: int) -> str:
     entry = ESTIMATORS.get(facts.estimator)
     if entry is None or not entry.relax:
         return facts.estimator
@@ -90,6 +91,8 @@ def _verl_advantage(facts: Facts, kl_in_reward: bool) -> str:
         text = "reward minus KL" if kl_in_reward else text
     if entry.advantage == "critic":
         text = "GAE with a critic"
+    elif entry.advantage.startswith("group mean") and group == 1:
+        text = "raw reward"
     elif entry.advantage == "group mean and std" and not _by_std(facts):
         text = "group mean"
     elif entry.hook in ("pass_at_k", "decoupled_rewards") and not _by_std(facts):

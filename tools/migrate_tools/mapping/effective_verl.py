@@ -78,7 +78,11 @@ def estimator(facts: Facts) -> str:
 def training_rows(facts: Facts, size: Counts) -> dict[str, Side]:
     """What is learned: batches, objective, optimizer."""
     name = estimator(facts)
-    return {**_batch(facts, size), **_objective(facts, name, size.updates * size.passes), **_optimizer(facts, size)}
+    return {
+        **_batch(facts, size),
+        **_objective(facts, name, size.updates * size.passes, size.group),
+        **_optimizer(facts, size),
+    }
 
 
 def _batch(facts: Facts, size: Counts) -> dict[str, Side]:
@@ -111,14 +115,14 @@ def _batch(facts: Facts, size: Counts) -> dict[str, Side]:
     }
 
 
-def _objective(facts: Facts, name: str, updates: int) -> dict[str, Side]:
+def _objective(facts: Facts, name: str, updates: int, group: int) -> dict[str, Side]:
     both = facts.number(ACTOR + "clip_ratio")
     both = 0.2 if both is None else both
     low, high = (facts.number(ACTOR + f"clip_ratio_{end}") for end in ("low", "high"))
     low, high = both if low is None else low, both if high is None else high
     engine_probs = facts.flag(CORRECTION + "bypass_mode") or facts.flag(ACTOR + "use_rollout_log_probs")
     kl = _kl(facts)
-    algorithm = verl_rows(facts, updates, any(term[0] == "reward" for term in kl.value))
+    algorithm = verl_rows(facts, updates, any(term[0] == "reward" for term in kl.value), group)
     discount = {
         "gamma": facts.number("algorithm.gamma", default=1.0) if name in ("ppo", "reinforce_plus_plus") else 1.0,
         "lambda": facts.number("algorithm.lam", default=1.0) if name == "ppo" else 1.0,
