@@ -108,7 +108,7 @@ def _advantage(draft: Draft, entry: Estimator, in_reward: bool) -> tuple[str, ..
     if alone:
         draft.note(
             "one-sample-a-prompt",
-            f"one sample a prompt: verl's {draft.facts.estimator} then has no baseline and trains on the reward itself, "
+            f"one sample a prompt: verl's {draft.facts.estimator} has no baseline then and trains on the reward, "
             "and so does the script; set the number of samples if that is not meant",
         )
     if hook and not in_reward:
