@@ -263,3 +263,15 @@ def test_models_that_no_flags_describe_are_named(make: Make) -> None:
         item = make({PATH: name})
         assert "MODEL_CONFIG" in item.model_script
         assert said in next(note.text for note in item.notes if note.code == "model-unknown")
+
+
+@pytest.mark.parametrize("path", ["$HOME/models/mine", "${HOME}/models/mine", "~/models/mine"])
+def test_a_model_at_home_is_found(make: Make, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert "MODEL_CONFIG" in make({PATH: path}).model_script
+    folder = tmp_path / "models" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({"model_type": "qwen2", **DENSE}))
+    item = make({PATH: path})
+    assert "--num-layers 4" in item.model_args
+    assert str(tmp_path) not in item.model_dump_json()

@@ -153,8 +153,12 @@ def _own_config(
             return parse_config(wanted[key]), "the config.json given with --model-config"
     if not path:
         return None, ""
-    local = Path(path) if path.startswith("/") else Path(recipe.project_root) / path
-    return read_config(local), f"config.json in {path}"
+    return read_config(Path(recipe.project_root) / _at_home(path)), f"config.json in {path}"
+
+
+def _at_home(path: str) -> Path:
+    """The path on this machine; only the home folder is filled in, for looking, never for writing."""
+    return Path(re.sub(r"\A(?:\$HOME|\$\{HOME\}|~)(?=/)", lambda _: str(Path.home()), path))
 
 
 def _lora(draft: Draft) -> None:
