@@ -13,7 +13,7 @@ from migrate_tools.model import CheckResult, DataSpec, Example, Launch, Recipe, 
 from migrate_tools.parity import compare, oracle
 from migrate_tools.parity.frozen import Budget, FrozenCases
 from migrate_tools.sandbox import Sandbox, open_sandbox
-from parity_wrapper import WRAPPER
+from parity_wrapper import WRAPPER, make_row
 
 CONVERTER = """
 import argparse, pathlib
@@ -31,18 +31,6 @@ for file in sorted(pathlib.Path(options.input_dir).glob("*.parquet")):
     pq.write_table(pa.Table.from_pylist(rows), pathlib.Path(options.output_dir) / file.name)
 """
 TRUTHS = ("72", "-3", "0.5", "1,234", "Paris")
-
-
-def make_row(truth: Any, source: str = "demo", number: int = 0, **columns: Any) -> dict[str, Any]:
-    """One row in the format of verl."""
-    row = {
-        "data_source": source,
-        "prompt": [{"role": "user", "content": f"Question {number}?"}],
-        "ability": "math",
-        "reward_model": {"style": "rule", "ground_truth": truth},
-        "extra_info": {"index": number, "split": "train"},
-    }
-    return {key: value for key, value in {**row, **columns}.items() if value is not None}
 
 
 @dataclass

@@ -1,6 +1,8 @@
-"""What surrounds the scorer in the example of these tests."""
+"""What surrounds the scorer in the example of these tests, and rows for it."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from migrate_tools.relax.special_tokens import QWEN
 
@@ -34,3 +36,15 @@ async def reward_func(args, sample, **_):
     return reward
 """
 )
+
+
+def make_row(truth: Any, source: str = "demo", number: int = 0, **columns: Any) -> dict[str, Any]:
+    """One row in the format of verl."""
+    row = {
+        "data_source": source,
+        "prompt": [{"role": "user", "content": f"Question {number}?"}],
+        "ability": "math",
+        "reward_model": {"style": "rule", "ground_truth": truth},
+        "extra_info": {"index": number, "split": "train"},
+    }
+    return {key: value for key, value in {**row, **columns}.items() if value is not None}

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from migrate_tools.parity import compare, shrink
+from migrate_tools.model import DataFile, DataSpec
+from migrate_tools.parity import compare, oracle, shrink
+from migrate_tools.parity.frozen import Budget
+from parity_wrapper import make_row
 
 pytestmark = pytest.mark.jail
 
@@ -146,3 +152,49 @@ def test_agreement_on_refusals_alone_is_not_a_pass(bench: Callable[..., Any]) ->
     result = bench(secret).check(cases=80)
     assert result.status == "not_checkable"
     assert "accepted none of them" in result.summary
+
+
+def test_logged_responses_are_compared_and_test_the_oracle_itself(bench: Callable[..., Any], tmp_path: Any) -> None:
+    rows = [make_row("18", number=0), make_row("1,234", number=1)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "train.parquet")
+    log = [("Question 0?", "#### 18", "18", 1.0), ("Question 1?", "#### 99", "1,234", 0.1)]
+    log += [("Question 1?", "#### 1234", "1,234", 0.25), ("Question 7?", "#### 5", "5", 1.0)]
+    lines = [{"input": f"user\n{q}\n", "output": o, "gts": t, "score": s, "step": 1} for q, o, t, s in log]
+    (tmp_path / "1.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    made = bench(GSM, GSM.replace("else 0.1", "else 0.2"))
+    data = DataSpec(train=(DataFile(text="train.parquet", path=str(tmp_path / "train.parquet")),))
+    launch = made.launch.model_copy(update={"data": data})
+    frozen = oracle.freeze(
+        made.recipe, launch, sandbox=made.sandbox, work=made.work, budget=Budget(cases=120), logs=[tmp_path / "1.jsonl"]
+    )
+    found = frozen.meta["rollouts"]
+
+    assert {key: found[key] for key in ("given", "unmatched", "cases", "scored", "same_score")} == {
+        "given": 4,
+        "unmatched": 1,
+        "cases": 3,
+        "scored": 3,
+        "same_score": 2,
+    }
+    assert found["other"] == [{"row": found["other"][0]["row"], "response": "#### 1234", "logged": 0.25, "oracle": 1.0}]
+    evidence = compare.run_parity(made, launch, frozen).evidence
+    assert evidence["real_rows"]["logged"] == 3
+    assert evidence["real_rows"]["n"] < evidence["compared"]  # made rows are not the recipe's own
+    assert any(item["family"] == "logged" for item in evidence["first_mismatches"])
+
+
+def test_what_the_time_limit_cuts_off_is_said(bench: Callable[..., Any]) -> None:
+    slow = """
+        import time
+
+        def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+            time.sleep(0.05)
+            return float(str(ground_truth) in solution_str)
+    """
+    result = bench(slow).check(cases=300, seconds=2.0)
+
+    assert result.status == "passed", result.summary
+    assert result.evidence["cut"].startswith("time ended the search for inputs after ")
+    assert result.evidence["not_run"] > 100
+    assert "time ended the search for inputs after" in result.summary
+    assert f"{result.evidence['not_run']} cases were cut off by the time limit" in result.summary

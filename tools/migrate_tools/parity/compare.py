@@ -155,15 +155,16 @@ def _real_rows(frozen: FrozenCases, cases: Sequence[dict[str, Any]], verdicts: S
 
     `wilson95` bounds the share of differing cases from above, at 95 %; None when no row is the recipe's own.
     """
-    own = frozen.meta["rows_from"] == "files"
-    pairs = [pair for pair in zip(cases, verdicts, strict=True) if pair[1].kind in ("same", "declared", "mismatch")]
-    count = len(pairs) if own else 0
-    wrong = sum(verdict.kind == "mismatch" for _, verdict in pairs) if own else 0
+    own = frozen.meta["row_count"] if frozen.meta["rows_from"] == "files" else 0
+    judged = [pair for pair in zip(cases, verdicts, strict=True) if pair[1].kind in ("same", "declared", "mismatch")]
+    pairs = [(case, verdict) for case, verdict in judged if case["row"] < own]
+    count = len(pairs)
+    wrong = sum(verdict.kind == "mismatch" for _, verdict in pairs)
     return {
         "n": count,
         "differences": wrong,
         "wilson95": aftermath.wilson(wrong, count) if count else None,
-        "rows": len({case["row"] for case, _ in pairs}) if own else 0,
+        "rows": len({case["row"] for case, _ in pairs}),
         "logged": sum(case["family"] == "logged" for case, _ in pairs),
     }
 

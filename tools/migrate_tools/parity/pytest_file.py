@@ -31,6 +31,7 @@ ABOVE = [up for up in Path(__file__).resolve().parents if (up / FILE).is_file()]
 ROOT = Path(os.environ.get("RELAX_ROOT") or ABOVE[0])
 FUNCTION = {function!r}
 ARGS = {args!r}
+nan, inf = float("nan"), float("inf")
 # (row, label, metadata, prompt, response, response_length, reward of the original or None where it raises)
 CASES = [
 {cases}
