@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from migrate_tools.errors import UsageError
-from migrate_tools.parity import coverage, edits, hard_answers, probes, rollouts, rows, variants
+from migrate_tools.parity import coverage, edits, forms, hard_answers, probes, rollouts, rows, variants
 from migrate_tools.parity.case import Case, ground_truth
 from migrate_tools.parity.chosen import choose
 from migrate_tools.parity.guide import Guide
@@ -302,3 +302,30 @@ def test_json_in_a_text_is_reshaped() -> None:
     assert 'point: [{"at": [3, 4]}, {"at": [4, 5]}, {"at": [5, 6]}] end' in made
     assert 'point: [{"at_": 1}] end' in made
     assert edits.json_edit("none [here", Random(0)) is None
+
+
+def test_structured_ground_truths_are_mirrored_in_json() -> None:
+    truth = {"action": "click", "bbox": [10, 20, 30, 60], "unit": None}
+    made = [json.loads(text) for text in forms.mirrored(truth, ["point", "action", "score!"])]
+    whole = {"action": "click", "bbox": [10, 20, 30, 60], "point": [20.0, 40.0]}
+    assert made[0] == whole
+    assert made[1] == [whole]
+    for point in ([10, 20], [30, 60], [9, 40], [31, 40], [20, 61]):  # corners, and just over the edges
+        assert {**whole, "point": point} in made
+    assert {"bbox": [10, 20, 30, 60], "point": [20.0, 40.0]} in made
+    assert {**whole, "action": "CLICK"} in made
+    assert forms.mirrored(json.dumps(truth), ["point"])[0] == json.dumps(whole)
+    assert forms.mirrored({"x1": 0, "y1": 0, "x2": 4, "y2": 2}, ["point_2d"])[0] == (
+        '{"x1": 0, "y1": 0, "x2": 4, "y2": 2, "point_2d": [2.0, 1.0]}'
+    )
+    assert forms.mirrored("42", ["point"]) == []
+
+
+def test_all_answers_of_a_row_are_replaced_by_those_of_another() -> None:
+    answers = [["click", "up", "[1, 2]"], ["type", "click", "[3, 4]"]]
+    guide = Guide(answers, [[], []], {"literals": [], "numbers": []}, 2)
+    guide.learn(Case(0, "json", '{"do": "click", "to": "up", "at": [1, 2]}', "", "", 3), ["a=1"], [], 1.0)
+    for number in range(9):
+        guide.learn(Case(0, "hand", f"no {number}", "", "", 3), [], [], 0.0)
+    made = {(item.row, item.raw) for item in (guide.propose(number) for number in range(80))}
+    assert (1, '{"do": "type", "to": "click", "at": [3, 4]}') in made

@@ -7,7 +7,7 @@ from typing import Any
 
 from migrate_tools.model import RewardSpec
 from migrate_tools.parity import pools, texts
-from migrate_tools.parity.case import Case, answers_of, make_case
+from migrate_tools.parity.case import Case, answers_of, ground_truth, make_case
 from migrate_tools.parity.mine import Mined
 from migrate_tools.parity.pools import Draft
 from migrate_tools.parity.variants import Variant
@@ -20,7 +20,7 @@ SHARES = {
     "cross": 9,
     "literal": 9,
     "tags": 10,
-    "json": 6,
+    "json": 8,
     "regex": 8,
     "length": 8,
     "special": 5,
@@ -61,7 +61,7 @@ def make_cases(
         "cross": list(pools.cross(answers)),
         "literal": list(pools.literals(answers, mined)),
         "tags": list(pools.tags(answers, mined)),
-        "json": list(pools.objects(answers, mined)),
+        "json": list(pools.objects(answers, [ground_truth(row) for row in rows], mined)),
         "regex": list(pools.regexes(answers, mined)),
         "length": list(pools.lengths(answers, mined, spec)),
         "special": list(pools.special(answers, family)),

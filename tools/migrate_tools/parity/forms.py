@@ -68,6 +68,7 @@ JSON_WRAPPERS = (
     "{}",
     "<think>looking</think>{}",
 )
+PLAIN = (str, int, float, list, tuple)
 BOX = ("x1", "y1", "x2", "y2")
 """Names of the corners of a box on a screen."""
 
@@ -125,12 +126,12 @@ def _walk(value: Any, depth: int) -> Iterator[Any]:
         return
     if isinstance(value, Mapping):
         if all(isinstance(value.get(name), (int, float)) for name in BOX):
-            yield json.dumps([value[name] for name in BOX])
+            yield from _box([value[name] for name in BOX])
         for item in value.values():
             yield from _walk(item, depth + 1)
     elif isinstance(value, (list, tuple)):
         if value and all(isinstance(item, (int, float)) for item in value):
-            yield json.dumps(list(value))
+            yield from _box(list(value))
         for item in value:
             yield from _walk(item, depth + 1)
     elif isinstance(value, str):
@@ -145,6 +146,18 @@ def _walk(value: Any, depth: int) -> Iterator[Any]:
             yield match.group(1)
     elif value is not None:
         yield value
+
+
+def _box(numbers: list[float]) -> Iterator[str]:
+    """A list of numbers as JSON, and its middle when it can be a box (left, top, right, bottom)."""
+    yield json.dumps(numbers)
+    if len(numbers) == 4:
+        yield json.dumps(middle(numbers))
+
+
+def middle(box: Sequence[float]) -> list[float]:
+    """The middle of a box (left, top, right, bottom)."""
+    return [(box[0] + box[2]) / 2, (box[1] + box[3]) / 2]
 
 
 def _plain_number(value: Any) -> str | None:
@@ -232,6 +245,55 @@ def json_answers(keys: Sequence[str], values: Iterable[str]) -> list[str]:
             if len(names) > 1:
                 answers += [json.dumps(dict.fromkeys(names, option))]
     return list(dict.fromkeys(answers))
+
+
+def mirrored(truth: Any, keys: Sequence[str]) -> list[str]:
+    """JSON objects with the values of a structured ground truth under its own names and those that a scorer asks for.
+
+    First the whole, then one part left out or changed at a time: points at and just over the edges of a box, other
+    numbers and texts.
+    """
+    if isinstance(truth, str):
+        try:
+            truth = json.loads(truth)
+        except (json.JSONDecodeError, RecursionError):
+            return []
+    if not isinstance(truth, Mapping) or not truth:
+        return []
+    box = next((list(map(float, value)) for value in _boxes(truth)), None)
+    names = [key for key in keys if re.fullmatch(r"[A-Za-z_]\w{0,20}", key)][:10]
+    whole: dict[str, Any] = {key: value for key, value in truth.items() if isinstance(value, PLAIN)}
+    for name in names:
+        if name not in whole and box is not None:
+            whole[name] = middle(box)
+    made: list[Any] = [whole, [whole], {key: value for key, value in truth.items() if isinstance(value, PLAIN)}]
+    for place in _edge_points(box) if box else ():
+        made.append({name: place if value == middle(box or []) else value for name, value in whole.items()})
+    for name, value in whole.items():
+        made.append({key: item for key, item in whole.items() if key != name})
+        if isinstance(value, str):
+            made += [{**whole, name: form} for form in (value.upper(), f" {value} ", wrong_for(value))]
+        else:
+            made.append({**whole, name: _moved(value)})
+    made += [[{**whole, names[0]: None}, whole] if names else [whole, whole], {name: truth for name in names[:1]}]
+    return list(dict.fromkeys(json.dumps(item, ensure_ascii=False, default=str) for item in made))
+
+
+def _boxes(truth: Mapping[str, Any]) -> Iterator[Sequence[float]]:
+    if all(isinstance(truth.get(name), (int, float)) for name in BOX):
+        yield [truth[name] for name in BOX]
+    for value in truth.values():
+        if isinstance(value, (list, tuple)) and len(value) == 4 and all(isinstance(x, (int, float)) for x in value):
+            yield value
+
+
+def _edge_points(box: Sequence[float]) -> list[list[float]]:
+    left, top, right, bottom = box
+    across, down = middle(box)
+    return [
+        [left, top], [right, bottom], [left - 1, down], [right + 1, down], [across, top - 1], [across, bottom + 1],
+        [right, down], [across, bottom], [left - 60, down], [across, bottom + 150],
+    ]  # fmt: skip
 
 
 def _moved(value: Any) -> Any:

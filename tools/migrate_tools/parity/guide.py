@@ -180,6 +180,8 @@ class Guide:
         base = self._good[turn // 4 % len(self._good)] if rng.random() < 0.7 else rng.choice(self._good)
         row = rng.randrange(self._own_rows) if rng.random() < 0.7 else rng.randrange(len(self._answers))
         value = self._value_in(base)
+        if more_good and len(self._answers[base.row]) == len(self._answers[row]) > 1:
+            return Proposal(row, "balance", _replaced(base.raw, self._answers[base.row], self._answers[row]))
         if not value:
             return Proposal(base.row, "balance", edits.plain_edit(base.raw, rng.randrange(64)), base.length)
         other = rng.choice(list(self._answers[row]))
@@ -226,6 +228,13 @@ class Guide:
             form = rng.choice((piece + value, value + piece, value[:middle] + piece + value[middle:]))
             return raw.replace(value, form) if value else raw + piece
         return re.sub(r"\s+", lambda space: rng.choice((" ", "\n", "", space.group())), raw)
+
+
+def _replaced(text: str, olds: Sequence[str], news: Sequence[str]) -> str:
+    """The text with every one of the old values replaced by the new one at its place."""
+    other = {old: new for old, new in zip(olds, news, strict=True) if old}
+    longest_first = sorted(other, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, longest_first)), lambda found: other[found.group()], text)
 
 
 def _few(total: int, count: int) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from migrate_tools.model import RewardSpec
 from migrate_tools.parity import edits, forms, patterns, texts
@@ -156,11 +157,16 @@ def tags(answers: Answers, mined: Mined) -> Iterator[Draft]:
                 yield Draft(row, "tags", text.removeprefix(f"<{order[0]}>"))
 
 
-def objects(answers: Answers, mined: Mined) -> Iterator[Draft]:
-    """JSON with the names that the scorer asks for, the likeliest forms first."""
-    for row in few(answers, 3):
-        for number, text in enumerate(forms.json_answers(mined.keys, answers[row])):
-            yield Draft(row, "json", forms.JSON_WRAPPERS[number % len(forms.JSON_WRAPPERS)].replace("{}", text))
+def objects(answers: Answers, truths: Sequence[Any], mined: Mined) -> Iterator[Draft]:
+    """JSON with the values of a structured ground truth, and with the names that the scorer asks for."""
+    structured = [row for row, truth in enumerate(truths) if isinstance(truth, (dict, str))]
+    rows = structured[:: max(1, len(structured) // 8)][:8]
+    mirrored = [[(row, text) for text in forms.mirrored(truths[row], mined.keys)] for row in rows]
+    named = [[(row, text) for text in forms.json_answers(mined.keys, answers[row])] for row in few(answers, 3)]
+    turns = itertools.zip_longest(*mirrored), itertools.zip_longest(*named)
+    for number, item in enumerate(item for turn in turns for several in turn for item in several if item is not None):
+        row, text = item
+        yield Draft(row, "json", forms.JSON_WRAPPERS[number % len(forms.JSON_WRAPPERS)].replace("{}", text))
 
 
 def regexes(answers: Answers, mined: Mined) -> Iterator[Draft]:
