@@ -111,7 +111,8 @@ def functions(verl: VerlRef, place: Path) -> Iterator[tuple[str, Launch, Recipe]
     scorers = Path(verl.root, "verl/utils/reward_score")
     numbers = [row("HuggingFaceH4/MATH-500", value, index) for index, value in enumerate(NUMBERS)]
     if (scorers / "rlla.py").is_file():
-        launch = function_launch(verl, "verl/utils/reward_score/rlla.py", "compute_score", rlla_rows())
+        path, config = "verl/utils/reward_score/rlla.py", {"trainer.experiment_name": "gdpo-qwen2.5-1.5b"}
+        launch = function_launch(verl, path, "compute_score", rlla_rows(), manager="gdpo", config=config)
         yield f"rlla ({verl.version})", launch, recipe_of(launch, place)
     if (scorers / "math_batch.py").is_file():
         path = "verl/utils/reward_score/math_batch.py"

@@ -19,6 +19,7 @@ from migrate_agent.engine import Draft
 from migrate_agent.nodes.plan import movable
 from migrate_agent.nodes.test import stage_example
 from migrate_agent.relax_contract import choose, kept
+from migrate_agent.report.certificate import certificates, lines_of
 from migrate_agent.request import RunRequest, checked_algo_name, existing_rollouts
 from migrate_agent.verdict import EXIT_CODES, checks_verdict, launch_verdict, worst
 
@@ -230,6 +231,7 @@ def _as_document(found: Found, verdict: str, why: str, checks: Sequence[CheckRes
         "edited": list(found.edited),
         "without_recipe": why,
         "checks": [check.model_dump(mode="json") for check in checks],
+        "certificates": [item.model_dump(mode="json") for item in certificates(checks)],
     }
 
 
@@ -244,3 +246,7 @@ def _page(algo: str, found: Found, verdict: str, why: str, checks: Sequence[Chec
         ["rung", "check", "result", "evidence"],
         [[str(item.rung), item.name, item.status.replace("_", " "), item.summary] for item in checks],
     )
+    if lines := lines_of(certificates(checks)):
+        yield ""
+        yield "Reward certificate"
+        yield from lines

@@ -11,6 +11,7 @@ from migrate_tools import __version__
 from migrate_tools.model import CheckResult, Example, Launch, Note, Recipe, Translation, Verdict
 
 from migrate_agent.ledger import PLAIN, LedgerItem, LedgerLine, differences
+from migrate_agent.report.certificate import certificates
 from migrate_agent.report.model import (
     AttemptInfo,
     DecisionInfo,
@@ -111,7 +112,8 @@ def reasons(facts: Facts, verdict: Verdict) -> Iterable[str]:
 
 
 def parity_info(checks: Iterable[CheckResult]) -> ParityInfo | None:
-    """Sums the figures of rung 3; None when no parity check ran."""
+    """Sums the figures of rung 3, and the certificate of each launch; None when no parity check ran."""
+    checks = tuple(checks)
     ran = [item for item in checks if item.rung == PARITY_RUNG and "cases" in item.evidence]
     if not ran:
         return None
@@ -127,6 +129,7 @@ def parity_info(checks: Iterable[CheckResult]) -> ParityInfo | None:
         mutants=Mutants(killed=sum(item["caught"] for item in power), total=sum(item["seeded"] for item in power))
         if power
         else None,
+        certificates=certificates(checks),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from migrate_tools.model import CheckResult, EffectRow, Note, SourceRef
 
 from migrate_agent.ledger import AREAS, SETTINGS
+from migrate_agent.report.certificate import lines_of
 from migrate_agent.report.model import LaunchInfo, MigrationReport, SettingInfo
 
 MEANING = {
@@ -31,6 +32,7 @@ def render_markdown(report: MigrationReport) -> str:
         _effective(report.launches),
         _guide(report.launches),
         _checks(report.checks),
+        _certificates(report),
         _settings(report),
         _rest(report),
         _decisions(report),
@@ -120,6 +122,11 @@ def _checks(checks: Sequence[CheckResult]) -> str:
         if item.status == "failed":
             lines += ["", f"`{item.name}` found:", "", *(f"- {line}" for line in _evidence(item.evidence))]
     return _section("Checks", lines) if checks else ""
+
+
+def _certificates(report: MigrationReport) -> str:
+    lines = lines_of(report.parity.certificates) if report.parity else []
+    return _section("Reward certificate", lines) if lines else ""
 
 
 def _settings(report: MigrationReport) -> str:

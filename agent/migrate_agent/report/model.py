@@ -22,6 +22,7 @@ from migrate_tools.model import (
 from pydantic import ConfigDict
 
 from migrate_agent.ledger import LedgerItem, LedgerLine
+from migrate_agent.report.certificate import Certificate
 
 SCHEMA_VERSION = "1.0"
 
@@ -129,6 +130,8 @@ class ParityInfo(Frozen):
     line_coverage: float | None = None
     """Share of the old scorer's lines that the cases reach, of the worst launch."""
     mutants: Mutants | None = None
+    certificates: tuple[Certificate, ...] = ()
+    """One for each launch whose reward was looked at."""
 
 
 class DecisionInfo(Decision):

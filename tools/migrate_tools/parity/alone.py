@@ -109,7 +109,13 @@ def builtin_launch(verl: VerlRef, data_source: str, *, manager: str = "naive") -
 
 
 def function_launch(
-    verl: VerlRef, path: str, function: str, rows: Sequence[dict[str, object]], *, manager: str = "naive"
+    verl: VerlRef,
+    path: str,
+    function: str,
+    rows: Sequence[dict[str, object]],
+    *,
+    manager: str = "naive",
+    config: Mapping[str, object] | None = None,
 ) -> Launch:
     """A launch whose reward is one function of a file (relative to the project, or "verl/..." inside verl).
 
@@ -135,7 +141,7 @@ def function_launch(
         required=facts.signature.required if facts.signature else (),
         traits=facts.traits,
     )
-    return launch_of(verl, spec, tuple(dict(row) for row in rows), function, {})
+    return launch_of(verl, spec, tuple(dict(row) for row in rows), function, config or {})
 
 
 def launch_of(

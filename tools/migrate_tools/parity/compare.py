@@ -126,6 +126,8 @@ def _evidence(
         "mutates_arguments": mutated,
         "notes": dict(notes),
         "families": meta["families"],
+        "accepted_share": meta["accepted"],
+        "rejected_share": meta["rejected"],
         "accepted": meta["accepted"],
         "rejected": meta["rejected"],
         "balanced": min(meta["accepted"], meta["rejected"]) >= ENOUGH,

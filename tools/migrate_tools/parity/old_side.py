@@ -8,6 +8,7 @@ pandas to read the rows.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -119,7 +120,12 @@ def prepare(job: Mapping[str, Any]) -> tuple[Callable[..., Any], managers.Manage
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     settings = job["manager"]
-    return load_function(job["scorer"]), managers.Manager(**settings), loop
+    function = load_function(job["scorer"])
+    for name in job.get("imports", ()):
+        with contextlib.suppress(Exception, stubs.StandInUsed):
+            importlib.import_module(name)  # else the first case pays for it
+    stubs.used.clear()
+    return function, managers.Manager(**settings), loop
 
 
 def prepare_imports(job: Mapping[str, Any]) -> None:

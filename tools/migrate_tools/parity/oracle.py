@@ -80,7 +80,8 @@ def freeze(
     tape = tape_settings(launch, sources.mined)
     meta |= {"rows": given.files, "rows_from": given.rows_from, "family": given.family.name, "tape": tape}
     meta |= {"row_count": len(given.rows), "made_rows": len(given.made)}
-    job = _old_job(recipe, launch, given.files, budget.seconds, tape)
+    meta["imports"] = sources.imports()
+    job = {**_old_job(recipe, launch, given.files, budget.seconds, tape), "imports": meta["imports"]}
     found = guided.search(
         sandbox,
         recipe,
@@ -127,7 +128,7 @@ def closed_oracle(work: Path, launch: str, key: str) -> Path | None:
 def old_job(recipe: Recipe, launch: Launch, frozen: FrozenCases, *, seconds: float) -> dict[str, Any]:
     """The old side's job for other cases over the rows of an oracle: one run, no tracing."""
     job = _old_job(recipe, launch, frozen.row_files, seconds, frozen.meta["tape"])
-    return {**job, "repeat": False, "check": False}
+    return {**job, "repeat": False, "check": False, "imports": frozen.meta.get("imports", [])}
 
 
 def _old_job(recipe: Recipe, launch: Launch, rows: list[str], seconds: float, tape: Any) -> dict[str, Any]:
@@ -327,6 +328,13 @@ class _Sources:
             pass  # the original file alone still tells what the scorer looks for
         found = (oldjob.inside_name(self._recipe, name) for name in dict.fromkeys(names))
         self._files = [place for place in found if place is not None]
+
+    def imports(self) -> list[str]:
+        """Modules of third-party packages that the reward imports, also those inside functions."""
+        from migrate_tools.verl.traits import imported_modules
+
+        found = set(imported_modules(ast.parse(self.code))) if self.code else set[str]()
+        return sorted(name for name in found if name.partition(".")[0] in self._third_party)
 
     def missing_packages(self) -> list[str]:
         """Third-party packages that the reward imports and this machine lacks."""
