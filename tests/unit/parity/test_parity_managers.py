@@ -178,7 +178,8 @@ def test_pieces_of_text_decode_to_the_text_with_and_without_special_tokens() -> 
         assert tokenizer.decode(ids, skip_special_tokens=True) == text.replace("<|im_end|>", "")
 
 
-def test_small_tensors_count_as_torch_does() -> None:
+def test_small_tensors_count_as_torch_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", sys)  # what was there comes back when this ends
     torch = minitorch.module()
     length = torch.tensor([1, 1, 1, 0]).sum()
     assert (type(length).__name__, int(length), length.dtype) == ("Tensor", 3, np.int64)

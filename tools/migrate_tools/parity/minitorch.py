@@ -143,8 +143,8 @@ def _shape(sizes: tuple[Any, ...]) -> Any:
 
 
 def module() -> types.ModuleType:
-    """The stand-in module."""
-    made: Any = types.ModuleType("torch")
+    """The stand-in module, in the place of torch in sys.modules; names that it lacks are stand-ins as well."""
+    made: Any = stubs.stand_in("torch")
     made.Tensor = made.FloatTensor = made.LongTensor = Tensor
     for name in ("float32", "float64", "int64", "int32", "float16"):
         setattr(made, name, getattr(np, name))
@@ -166,13 +166,6 @@ def module() -> types.ModuleType:
     made.is_tensor = lambda value: isinstance(value, Tensor)
     made.no_grad = stubs.StandIn("torch.no_grad")
     made.nn = stubs.StandIn("torch.nn")
-
-    def absent(name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return stubs.StandIn(f"torch.{name}")
-
-    made.__getattr__ = absent
     return made  # type: ignore[no-any-return]
 
 
@@ -181,15 +174,14 @@ def install() -> None:
 
     What they import for other ends than the reward (ray, a protocol of tensors, process tables) is a stand-in too.
     """
-    if getattr(sys.modules.get("torch"), "is_stand_in", False):
+    if vars(sys.modules.get("torch", object)).get("is_stand_in"):
         return
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]:
+        del sys.modules[name]
     made: Any = module()
     made.is_stand_in = True
     made.__path__ = []
     made.__spec__ = importlib.machinery.ModuleSpec("torch", None, is_package=True)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]:
-        del sys.modules[name]
-    sys.modules["torch"] = made
     stubs.stand_in("verl.protocol")
     stubs.bare_package("verl.experimental.reward_loop")
     if importlib.util.find_spec("psutil") is None:

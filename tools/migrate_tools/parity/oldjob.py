@@ -12,6 +12,7 @@ from packaging.version import InvalidVersion, Version
 from migrate_tools.model import Launch, Recipe
 from migrate_tools.parity import managers
 from migrate_tools.verl.manager_added import added, manager_name
+from migrate_tools.verl.reward_reader import ROUTER_KEYWORDS
 
 PROJECT, VERL = "/project", "/verl"
 MODULE_KEYS = (
@@ -31,6 +32,8 @@ def not_checkable(recipe: Recipe, launch: Launch) -> str:
         return "the reward is a model on GPU: no function to compare"
     if spec.kind == "none":
         return "the recipe has no reward function to compare"
+    if asked := [name for name in ROUTER_KEYWORDS if name in spec.required and name not in spec.kwargs]:
+        return f"the reward asks a reward model on GPU beside it ({', '.join(asked)}): nothing here answers for it"
     if not spec.path or not spec.function:
         return "the reward function was not found in the recipe"
     if manager_name(launch) not in managers.KNOWN and real_manager(recipe, launch) is None:

@@ -22,7 +22,7 @@ from migrate_tools.parity.frozen import CASES, ORACLE, Budget, FrozenCases, clos
 from migrate_tools.parity.inputs import prepare, scored_as_logged
 from migrate_tools.parity.mine import Mined, mine
 from migrate_tools.parity.sandbox_data import fresh_folder
-from migrate_tools.parity.stubs import HEAVY
+from migrate_tools.parity.stubs import CLIENTS, HEAVY
 from migrate_tools.parity.values import same
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
 
@@ -35,8 +35,6 @@ UNSTABLE = {"random": "it draws random numbers", "time": "it reads the clock"}
 """Traits of a scorer that let two runs differ: the second one has other seeds and a later clock."""
 SEED_PERCENT = 50
 """Share of the cases that is made beforehand; the rest is found by running them on the old reward."""
-CLIENTS = frozenset({"aiohttp", "httpx", "openai", "requests"})
-"""HTTP clients that taped answers replace."""
 
 
 def freeze(

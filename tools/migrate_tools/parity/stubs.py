@@ -33,6 +33,8 @@ HEAVY = frozenset(
 )
 PACKAGES = ("verl", "verl.utils", "verl.workers", "verl.trainer", "verl.tools", "verl.experimental")
 _roots: list[str] = []
+CLIENTS = frozenset({"aiohttp", "httpx", "litellm", "openai", "requests"})
+"""HTTP clients: replaced by taped ones where the scorer uses them, else stand-ins for an import beside it."""
 used: list[str] = []
 """Names of the stand-ins that foreign code really used."""
 
@@ -84,7 +86,7 @@ class _HeavyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         root, _, part = name.partition(".")
-        if root not in HEAVY or part and not isinstance(sys.modules.get(root), _StandInModule):
+        if root not in HEAVY | CLIENTS or part and not isinstance(sys.modules.get(root), _StandInModule):
             return None  # a package that is really there lacks this part, and may well know it
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
@@ -132,9 +134,11 @@ def bare_package(name: str) -> None:
         setattr(sys.modules[parent], leaf, package)
 
 
-def stand_in(name: str) -> None:
+def stand_in(name: str) -> types.ModuleType:
     """Makes a module whose names may be imported and passed round, not used."""
-    sys.modules[name] = _StandInModule(name)
+    made = _StandInModule(name)
+    sys.modules[name] = made
+    return made
 
 
 def alias_package(name: str, folders: Sequence[str]) -> None:
