@@ -19,6 +19,7 @@ class Progress:
 
     def __call__(self, text: str) -> None:
         """Shows what is being done now."""
+        text = text.rstrip("\r")
         if self._status is not None:
             self._status.update(text)
         else:

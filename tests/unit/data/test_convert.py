@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from migrate_tools.data import output, sources
 from migrate_tools.data.convert import ConvertError, ConvertPlan, Options, convert, convert_tree, main, verify
+from migrate_tools.data.flow import Meter
 
 
 def converted(source: Path, plan: ConvertPlan | None = None) -> list[dict[str, Any]]:
@@ -358,3 +359,17 @@ def test_memory_stays_bounded(write_rows: Any, tmp_path: Path) -> None:
         return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
     assert peak(big) - peak(small) < 110
+
+
+def test_meter_says_rows_speed_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([100.0, 105.0, 120.0, 130.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(now))
+    lines: list[str] = []
+    meter = Meter("train.parquet", 1000, lines.append)
+    meter.add(100)
+    meter.add(300)
+    meter.add(200)
+    assert lines == [
+        "train.parquet: [########............] 400 of 1,000 rows, 20 rows/s, 30 s left\r",
+        "train.parquet: [############........] 600 of 1,000 rows, 20 rows/s, 20 s left\r",
+    ]

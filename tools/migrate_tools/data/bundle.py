@@ -15,6 +15,7 @@ MODULES = (
     "media",
     "columns",
     "output",
+    "flow",
     "pipeline",
     "sharded",
     "convert",

@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.data.columns import transform
+from migrate_tools.data.flow import Say
 from migrate_tools.data.output import Converted, data_files_of, manifest_path, verify
-from migrate_tools.data.pipeline import Options, Say, complete_job, open_job, run_job
+from migrate_tools.data.pipeline import Options, complete_job, open_job, run_job
 from migrate_tools.data.plan import ConvertError, ConvertPlan, Remarks
 from migrate_tools.data.selection import Sample, masks
 from migrate_tools.data.sharded import Runner, convert_sharded, local_runner, ray_runner
@@ -341,8 +342,13 @@ def show(pairs: Sequence[Pair]) -> None:
 
 
 def say(line: str) -> None:
-    """A line on stderr."""
-    print(line, file=sys.stderr, flush=True)
+    """A line on stderr; one that ends in a carriage return gives way to the next on a terminal."""
+    if not sys.stderr.isatty():
+        print(line.rstrip("\r"), file=sys.stderr, flush=True)
+    elif line.endswith("\r"):
+        print(f"\r\x1b[K{line[:-1]}", end="", file=sys.stderr, flush=True)
+    else:
+        print(f"\r\x1b[K{line}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from migrate_tools.data.columns import Layout, first_bad, python_rows, read_layout, transform
+from migrate_tools.data.flow import Meter, Say, prefetch
 from migrate_tools.data.output import (
     QUARANTINE,
     VERSION,
@@ -36,7 +35,6 @@ from migrate_tools.data.rowmap import ROW_FUNCTION, mapped
 from migrate_tools.data.selection import keep_rows, mark_of, rows_of
 from migrate_tools.data.sources import Chunk, Part, find_files, open_part
 
-Say = Callable[[str], None]
 SPARE = 64 << 20
 GROWTH = 1.2
 """Output bytes for a byte of input, at most, when the disk is checked."""
@@ -90,32 +88,7 @@ class Written:
     remarks: tuple[str, ...]
     counts: tuple[tuple[str, int], ...]
     quarantined: str = ""
-
-
-class Meter:
-    """Says how far a conversion is, now and then: rows, rows a second, time left."""
-
-    def __init__(self, name: str, total: int | None, say: Say, seconds: float = 10.0) -> None:
-        self.name, self.total, self.say, self.seconds = name, total, say, seconds
-        self.rows = 0
-        self.started = self.said = time.monotonic()
-
-    def add(self, rows: int) -> None:
-        """Count rows."""
-        self.rows += rows
-        now = time.monotonic()
-        if now - self.said >= self.seconds:
-            self.said = now
-            self.say(self.line(now - self.started))
-
-    def line(self, seconds: float) -> str:
-        """The state after some seconds."""
-        speed = self.rows / max(seconds, 1e-9)
-        if not self.total:
-            return f"{self.name}: {self.rows:,} rows, {speed:,.0f} rows/s"
-        left = max(0.0, (self.total - self.rows) / max(speed, 1e-9))
-        share = f"{100 * self.rows / self.total:.0f}%"
-        return f"{self.name}: {self.rows:,} of {self.total:,} rows ({share}), {speed:,.0f} rows/s, {left:,.0f} s left"
+    """File with the bad rows, when they are kept."""
 
 
 def open_job(
@@ -209,9 +182,13 @@ def finish(job: Job, parts: Sequence[Written], facts: list[dict[str, Any]], part
     manifest_path(target).unlink(missing_ok=True)
     quarantine = target.with_name(target.name + QUARANTINE)
     quarantine.unlink(missing_ok=True)
-    texts = [item.quarantined for item in parts if item.quarantined]
+    texts = [Path(item.quarantined) for item in parts if item.quarantined]
     if texts:
-        quarantine.write_text("".join(texts), encoding="utf-8")
+        with quarantine.open("wb") as out:
+            for text in texts:
+                with text.open("rb") as rows:
+                    shutil.copyfileobj(rows, out)
+                text.unlink()
     if target.is_dir() or (target.exists() and partial.is_dir()):
         remove(target)
     partial.replace(target)
@@ -267,7 +244,8 @@ def write_groups(
     """
     target: Any = LinesTarget(path) if job.lines else ParquetTarget(path, job.schema)
     read = bad_rows = 0
-    quarantined: list[str] = []
+    aside = path.with_name(f".{path.name}.bad")
+    aside.unlink(missing_ok=True)
     try:
         for layout, wanted in zip(job.layouts, groups or [None] * len(job.layouts), strict=True):
             chunks = prefetch(layout.part.read(None, wanted))
@@ -278,13 +256,15 @@ def write_groups(
                 if bad or chunk.bad:
                     bad_rows += len({item.offset for item in bad}) + len(chunk.bad)
                     if options.on_error == "quarantine":
-                        quarantined += _quarantine(layout, chunk, bad)
+                        with aside.open("a", encoding="utf-8") as out:
+                            out.writelines(_quarantine(layout, chunk, bad))
                 target.write(batch)
                 if meter is not None:
                     meter.add(chunk.batch.num_rows)
         digest = target.close()
     except BaseException:
         target.abandon()
+        aside.unlink(missing_ok=True)
         raise
     remarks = [line for layout in job.layouts for line in layout.remarks.lines]
     counts: dict[str, int] = {}
@@ -293,7 +273,7 @@ def write_groups(
             counts[line] = counts.get(line, 0) + rows
     return Written(
         name, target.rows, read, bad_rows, target.row_groups, path.stat().st_size, digest,
-        tuple(dict.fromkeys(remarks)), tuple(counts.items()), "".join(quarantined),
+        tuple(dict.fromkeys(remarks)), tuple(counts.items()), str(aside) if aside.exists() else "",
     )  # fmt: skip
 
 
@@ -337,45 +317,6 @@ def _quarantine(layout: Layout, chunk: Chunk, bad: Sequence[BadRow]) -> Iterator
         where = layout.part.at(chunk.group, chunk.number(item.offset))
         row = chunk.batch.slice(item.offset, 1).to_pylist()[0]
         yield quarantine_line(where, item.column, item.reason, row)
-
-
-def prefetch(items: Iterable[Any], depth: int = 1) -> Iterator[Any]:
-    """The same items, made ahead in a thread of its own."""
-    ready: queue.Queue[tuple[bool, Any]] = queue.Queue(maxsize=depth)
-    stop = threading.Event()
-    end = object()
-
-    def put(entry: tuple[bool, Any]) -> bool:
-        while not stop.is_set():
-            try:
-                ready.put(entry, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def work() -> None:
-        try:
-            for item in items:
-                if not put((True, item)):
-                    return
-            put((True, end))
-        except BaseException as error:
-            put((False, error))
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while True:
-            fine, item = ready.get()
-            if not fine:
-                raise item
-            if item is end:
-                return
-            yield item
-    finally:
-        stop.set()
-        thread.join()
 
 
 def complete_job(

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.data.columns import Layout
+from migrate_tools.data.flow import Say
 from migrate_tools.data.output import Converted, check_space, hash_file, source_facts
 from migrate_tools.data.pipeline import (
     GROWTH,
     SPARE,
     Job,
     Options,
-    Say,
     Written,
     finish,
     remove,

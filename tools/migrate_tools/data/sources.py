@@ -20,6 +20,8 @@ from migrate_tools.data.shape import Shape, arrow_values
 MARK = {b"migrate-agent": b"converted"}
 KINDS = (".parquet", ".jsonl", ".arrow", ".json")
 JSON_LIMIT = 1 << 30
+SNAPPY = 0.5
+"""Share of its plain size that text takes with the codec of the output."""
 FRAMES = (".pkl", ".pickle")
 HUB_NAME = re.compile(r"[\w][\w.-]*/[\w][\w.-]*(@[\w.-]+)?")
 UNREADABLE = (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowCapacityError, OSError)
@@ -54,6 +56,7 @@ class Part:
     rows: int | None
     """None where only reading tells."""
     size: int
+    """Bytes that its rows take in the output, about."""
     groups: int
     read: Callable[..., Iterator[Chunk]]
     """(columns or None, groups or None) -> chunks."""
@@ -172,7 +175,9 @@ def _parquet(path: Path) -> Part:
         for group in range(meta.num_row_groups) if groups is None else groups:
             yield from _row_group(path, file, group, columns)
 
-    return Part(path, schema, meta.num_rows, path.stat().st_size, meta.num_row_groups, read, (path,))
+    plain = sum(meta.row_group(group).total_byte_size for group in range(meta.num_row_groups))
+    size = max(path.stat().st_size, int(plain * SNAPPY))
+    return Part(path, schema, meta.num_rows, size, meta.num_row_groups, read, (path,))
 
 
 def _row_group(path: Path, file: Any, group: int, columns: list[str] | None) -> Iterator[Chunk]:
