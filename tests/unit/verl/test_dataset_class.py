@@ -71,7 +71,7 @@ def facts(folder: Path, text: str, name: str = "Rows") -> DatasetFacts:
     return read_dataset_class(path, name, ModuleFinder(folder, folder / "none", (folder,)), "prompt")
 
 
-def converted(folder: Path, code: str) -> list[dict[str, object]]:
+def converted(folder: Path, code: str, *options: str) -> list[dict[str, object]]:
     """Rows through the generated script with the recipe's own code in it."""
     script = folder / "process_demo.py"
     script.write_text(render_process("demo", [DataSpec(row_code=code)]))
@@ -84,7 +84,7 @@ def converted(folder: Path, code: str) -> list[dict[str, object]]:
     }
     pq.write_table(pa.Table.from_pylist([row, row]), folder / "in.parquet")
     command = [sys.executable, str(script), "--train", str(folder / "in.parquet"), "--output-dir", str(folder / "out")]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run([*command, *options], check=True, capture_output=True, timeout=120)
     rows: list[dict[str, object]] = pq.read_table(folder / "out" / "train.parquet").to_pylist()
     return rows
 
@@ -100,6 +100,7 @@ def test_a_function_over_the_rows_is_applied_while_converting(tmp_path: Path) ->
     assert first["label"] == "2"
     assert first["images"] == [{"bytes": b"\x01"}]
     assert first == second
+    assert converted(tmp_path, found.code, "--no-row-function")[0]["prompt"] == [{"role": "user", "content": "1 + 1?"}]
 
 
 def test_a_prompt_that_is_rewritten(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def _compare(context: CheckContext, translation: Translation, data: Converted) -
         ],
         "source_prompt": spec.prompt_key,
         "raw_prompt": spec.prompt_form == "templated",
-        "rows_changed": bool(spec.row_code),
+        "rows_changed": bool(spec.row_code) and not data.made_up,
         "input_key": parsed.get("input_key"),
         "label_key": parsed.get("label_key"),
         "metadata_key": parsed.get("metadata_key"),

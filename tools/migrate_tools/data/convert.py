@@ -268,6 +268,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--shards", type=int, metavar="N", help="cut a target into up to N files in a folder of its name")
     made.add_argument("--engine", choices=("local", "ray"), default="local", help="ray: a Ray Data job on a cluster")
     made.add_argument("--ray-address", metavar="ADDRESS", help="of the cluster; else one is started here")
+    made.add_argument(
+        "--no-row-function",
+        action="store_true",
+        help="leave rows as they are where the recipe changes them",
+    )
     made.add_argument("--no-space-check", action="store_true", help="write even where the disk may run full")
     return made
 
@@ -283,8 +288,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         pairs += tree_pairs(given.input_dir, given.output_dir) if given.input_dir else []
         if not pairs:
             arguments.error("name the files with --train and --val, or a folder with --input-dir")
+        plan = ConvertPlan(row_function=not given.no_row_function)
         if given.dry_run:
-            show(pairs)
+            show(plan, pairs)
             return 0
         limited = max(given.train_max_samples, given.val_max_samples) > 0
         if limited and (given.engine == "ray" or (given.shards or 1) > 1):
@@ -294,13 +300,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = Options(given.resume, given.on_error, given.format, space_check=not given.no_space_check)
         if given.engine == "ray":
             run = ray_runner(given.ray_address)
-            convert_parts(ConvertPlan(), pairs, options, run=run, shards=given.shards or 0, progress=say)
+            convert_parts(plan, pairs, options, run=run, shards=given.shards or 0, progress=say)
         elif (given.shards or 1) > 1:
             run = local_runner(given.workers)
-            convert_parts(ConvertPlan(), pairs, options, run=run, shards=given.shards, progress=say)
+            convert_parts(plan, pairs, options, run=run, shards=given.shards, progress=say)
         else:
             workers = min(given.workers, len(pairs))
-            convert_pairs(ConvertPlan(), pairs, options, progress=say, workers=workers, kept=limits(given, pairs))
+            convert_pairs(plan, pairs, options, progress=say, workers=workers, kept=limits(given, pairs))
     except ConvertError as error:
         say(f"error: {error}")
         return 2
@@ -332,10 +338,10 @@ def check_folder(folder: Path) -> int:
     return 1 if faults else 0
 
 
-def show(pairs: Sequence[Pair]) -> None:
+def show(plan: ConvertPlan, pairs: Sequence[Pair]) -> None:
     """Print the schemas and three rows of every pair."""
     for source, target in pairs:
-        before, after, rows = preview(ConvertPlan(), source)
+        before, after, rows = preview(plan, source)
         print(f"# {source} -> {target}\n## before\n{before.remove_metadata()}\n## after\n{after}\n## first rows")
         for row in rows:
             print(json.dumps(row, ensure_ascii=False, default=repr)[:2000])

@@ -107,7 +107,7 @@ def open_job(
         raise ConvertError(f"no parquet file in {', '.join(map(str, sources))}; run the data preparation first")
     if any(target.exists() and target.resolve() == file.resolve() for file in files):
         raise ConvertError(f"{target}: output and input are the same file; choose another --output-dir")
-    layouts = [read_layout(plan, part) for part in _parts(files, mask)]
+    layouts = [read_layout(plan, part) for part in _parts(plan, files, mask)]
     schema = layouts[0].schema
     for layout in layouts[1:]:
         try:
@@ -128,14 +128,14 @@ def open_job(
     return Job(plan, target, tuple(files), layouts, schema, lines, notes, mark_of(mask))
 
 
-def _parts(files: Sequence[Path], mask: bytearray | None) -> Iterator[Part]:
+def _parts(plan: ConvertPlan, files: Sequence[Path], mask: bytearray | None) -> Iterator[Part]:
     start = 0
     for file in files:
         part = open_part(file)
         if mask is not None:
             stop = start + rows_of(file)
             part, start = keep_rows(part, mask[start:stop]), stop
-        yield mapped(part, ROW_FUNCTION)
+        yield mapped(part, ROW_FUNCTION if plan.row_function else None)
 
 
 def _typed(item: Any) -> Any:

@@ -38,6 +38,8 @@ class ConvertPlan:
     """verl took the content of the first message as it is."""
     flat_label: bool = FLAT_LABEL
     """Labels become text: most reward types built into Relax take nothing else."""
+    row_function: bool = True
+    """Apply what the recipe's own data set class does to a row, where the script has it."""
     tools: str = TOOLS
     """Schemas of the recipe's tools as JSON text, for the column tools of every row; empty without tools."""
 

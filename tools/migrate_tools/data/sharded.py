@@ -145,7 +145,7 @@ def run_task(task: Task) -> Written:
     """
     layouts = []
     for path, decoded, lines, schema in zip(task.files, task.decoded, task.lines, task.schemas, strict=True):
-        part = mapped(open_part(Path(path)), ROW_FUNCTION)
+        part = mapped(open_part(Path(path)), ROW_FUNCTION if task.plan.row_function else None)
         names = part.schema.names
         media = tuple(pair for pair in task.plan.media if pair[0] in names or task.plan.media_always)
         layouts.append(Layout(part, task.plan, decoded, Remarks(dict.fromkeys(lines)), [], media, schema))

@@ -100,6 +100,7 @@ def convert(job: Mapping[str, Any], folder: Path) -> tuple[list[str], str]:
         return list(job["rows"]), ""
     target.mkdir(exist_ok=True)
     command = [sys.executable, job["converter"], "--input-dir", str(folder / "rows"), "--output-dir", str(target)]
+    command += job.get("converter_options", ())  # the function only sets what no reward reads
     done = subprocess.run(command, capture_output=True, timeout=120, text=True, errors="replace")
     missing = [name for name in job["rows"] if not (target / name).exists()]
     if done.returncode or missing:

@@ -51,6 +51,7 @@ def build_job(context: Context, launch: Launch, frozen: FrozenCases, seconds: fl
         "rows": frozen.row_files,
         "cases": CASES,
         "converter": f"{STAGE}/{_converter(context)}",
+        "converter_options": ["--no-row-function"] if launch.data.row_code else [],
         "module": module,
         "function": function,
         "args": args,

@@ -82,6 +82,8 @@ def convert_data(example: Example, launch: Launch, *, sandbox: Sandbox, place: P
         names = [f"/work/source/{item.name}" for item in sources if item.split == split]
         argv += [f"--{split}", *names] if names else []
     argv += ["--output-dir", f"/work/data/{example.algo}"]
+    if launch.data.row_code and any(item.made_up for item in sources):
+        argv.append("--no-row-function")  # made-up rows are as the trainer sees them
     outcome = sandbox.run(
         Job(
             argv=tuple(argv),
