@@ -259,3 +259,14 @@ def test_the_token_mean_of_old_versions_is_that_of_a_micro_batch() -> None:
     row = next(row for row in item.effective if row.name == "loss aggregation")
     assert (row.relax_value, row.explained) == ("micro-batch-token-mean", True)
     assert "micro batch too" in row.why
+
+
+def test_a_fork_with_a_validation_temperature_of_its_own() -> None:
+    settings = {**BASE, "trainer.test_freq": 5, ROLLOUT + "n_val": 8, ROLLOUT + "val_temperature": 0.6}
+    drop = tuple(ROLLOUT + f"val_kwargs.{name}" for name in ("temperature", "top_p", "top_k", "n", "do_sample"))
+    launch = make_launch(settings, version="0.1", drop=drop)
+    recipe = Recipe(name="r", root="/nowhere", project_root="/nowhere", sha256="0" * 64, launches=(launch,))
+    item = translate(recipe, launch, algo="gsm8k", contract=load_contract())
+    row = next(row for row in item.effective if row.name == "evaluation sampling")
+    assert row.same
+    assert row.verl == "8 sample(s), temperature 0.6, top_p 1.0, top_k -1"

@@ -66,6 +66,10 @@ def evaluates(facts: Facts) -> int:
 def _eval_sampling(facts: Facts) -> Side:
     if not evaluates(facts):
         return Side("never", "never")
+    own = [ROLLOUT + name for name in ("n_val", "val_temperature")]
+    if any(facts.has(key) for key in own):
+        # A fork of 0.1: greedy validation whose temperature, when it has one, replaces the 0.
+        return sampling_side(facts.number(own[1]) or 0.0, 1.0, -1, facts.integer(own[0]) or 1)
     samples = facts.integer(VAL + "n") or 1
     known = any(facts.has(VAL + name) for name in ("temperature", "do_sample", "n", "top_p", "top_k"))
     if not known or (not _looped(facts) and not facts.flag(VAL + "do_sample")):
