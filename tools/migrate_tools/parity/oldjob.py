@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,10 @@ from packaging.version import InvalidVersion, Version
 from migrate_tools.model import Launch, Recipe
 from migrate_tools.parity import managers
 from migrate_tools.verl.manager_added import added, manager_name
+from migrate_tools.verl.reward_manager import MODULE_KEYS, registered_file
 from migrate_tools.verl.reward_reader import ROUTER_KEYWORDS
 
 PROJECT, VERL = "/project", "/verl"
-MODULE_KEYS = (
-    "reward.reward_manager.module.path",
-    "reward_manager.module.path",
-    "reward_model.reward_loop_module_path",
-)
-"""Keys that name the file of a manager class of the recipe's own (verl 0.7 and later)."""
-MOST_FILES, LARGEST = 3000, 1 << 20
-"""How many files are looked through for a registered manager, and the largest in bytes."""
 
 
 def not_checkable(recipe: Recipe, launch: Launch) -> str:
@@ -148,13 +140,11 @@ def own_manager(recipe: Recipe, launch: Launch) -> dict[str, Any] | None:
     if (spec.function or "").startswith("_select"):
         found = inside_name(recipe, spec.path or "")
         return None if found is None else {"file": found[1], "name": "RewardManager", "fragment": True}
-    pattern = re.compile(rf"""register\(["']{re.escape(spec.manager)}["']\)|class {re.escape(spec.manager)}\b""")
-    for root in dict.fromkeys((recipe.root, recipe.project_root)):
-        for path in sorted(Path(root).rglob("*.py"))[:MOST_FILES]:
-            if path.stat().st_size < LARGEST and pattern.search(path.read_text(encoding="utf-8", errors="replace")):
-                found = inside_name(recipe, str(path.resolve().relative_to(Path(recipe.project_root).resolve())))
-                return None if found is None else {"file": found[1]}
-    return None
+    path = registered_file((Path(recipe.root), Path(recipe.project_root)), spec.manager)
+    if path is None:
+        return None
+    found = inside_name(recipe, str(path.resolve().relative_to(Path(recipe.project_root).resolve())))
+    return None if found is None else {"file": found[1]}
 
 
 def _logs_overlong(launch: Launch) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +12,14 @@ from typing import Any, Literal
 from migrate_tools.verl.signature import CALL_KEYWORDS
 
 BATCH_KEYWORDS = ("data_sources", "solution_strs", "ground_truths", "extra_infos")
+MODULE_KEYS = (
+    "reward.reward_manager.module.path",
+    "reward_manager.module.path",
+    "reward_model.reward_loop_module_path",
+)
+"""Keys that name the file of a manager class of the recipe's own (verl 0.7 and later)."""
+MOST_FILES, LARGEST = 3000, 1 << 20
+"""How many files are looked through for a registered manager, and the largest in bytes."""
 FILE_NAMES = {"rate_limited": "limited"}
 LOOP = "verl/experimental/reward_loop/reward_manager"
 LEGACY = "verl/workers/reward_manager"
@@ -73,6 +81,16 @@ def read_manager(verl_root: Path, name: str, config: Mapping[str, Any], entry_fi
         bool(re.search(r"""extra_info\[["']num_turns["']\]\s*=""", source)),
         tuple(word for word in keywords if word not in (*CALL_KEYWORDS, *BATCH_KEYWORDS)),
     )
+
+
+def registered_file(roots: Sequence[Path], name: str) -> Path | None:
+    """The file below `roots` that registers or defines a manager class of this name, or None."""
+    pattern = re.compile(rf"""register\(["']{re.escape(name)}["']\)|class {re.escape(name)}\b""")
+    for root in dict.fromkeys(roots):
+        for path in sorted(root.rglob("*.py"))[:MOST_FILES]:
+            if path.stat().st_size < LARGEST and pattern.search(path.read_text(encoding="utf-8", errors="replace")):
+                return path
+    return None
 
 
 def _scorer_call(tree: ast.Module) -> ast.Call | None:

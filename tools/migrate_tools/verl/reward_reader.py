@@ -19,7 +19,13 @@ from migrate_tools.verl.config_view import ConfigView
 from migrate_tools.verl.module_finder import Memo, ModuleFinder, module_file, read_source
 from migrate_tools.verl.overlong import read_overlong
 from migrate_tools.verl.pymodule import ImportedName
-from migrate_tools.verl.reward_manager import ManagerFacts, read_manager
+from migrate_tools.verl.reward_manager import (
+    MODULE_KEYS,
+    ManagerFacts,
+    manager_file,
+    read_manager,
+    registered_file,
+)
 from migrate_tools.verl.reward_traits import FunctionFacts, reward_traits
 from migrate_tools.verl.signature import is_selector, is_selector_node, selector_name
 
@@ -317,6 +323,15 @@ class _Reader:
 
     # ------------------------------------------------------------ manager
 
+    def _own_manager(self, name: str) -> Path | None:
+        """The file of a manager class of the recipe's own: named by path, or registered in one of its files."""
+        for key in MODULE_KEYS:
+            if self.view.get(key):
+                return self.resolve(str(self.view.get(key)).removeprefix("file://"))
+        if name in KNOWN_MANAGERS or manager_file(self.verl_root, name, self.view.config):
+            return None
+        return registered_file((self.recipe_root, self.project_root), name)
+
     def _uses_reward_model(self) -> bool:
         return self.view.get("reward.reward_model.enable") is True or self.view.get("reward_model.enable") is True
 
@@ -340,7 +355,7 @@ class _Reader:
                     code="reward-manager-custom",
                     text=f"the reward manager is the recipe's own class {name} in "
                     f"{self.view.get(path) if path else '?'}; "
-                    "what it does around the scorer is not carried over",
+                    "what it does around the scorer is not carried over; the comparison of the rewards runs it",
                     source=self.view.source(source_key) or where,
                 )
             )
@@ -357,8 +372,9 @@ class _Reader:
 
     def _facts_of(self, manager: str) -> ManagerFacts:
         """How the manager calls the scorer; of one that is not at hand nothing is known, so nothing is checked."""
-        facts = read_manager(self.verl_root, manager, self.view.config, self.entry_file)
-        if facts.file is None and manager not in KNOWN_MANAGERS:
+        own = self._own_manager(manager)
+        facts = read_manager(self.verl_root, manager, self.view.config, own or self.entry_file)
+        if facts.file is None and own is None and manager not in KNOWN_MANAGERS:
             return replace(facts, keywords=())
         return facts
 
