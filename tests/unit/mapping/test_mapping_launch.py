@@ -263,7 +263,7 @@ def test_prompts_that_are_too_long(make: Make, truncation: str, filtered: bool, 
 def test_loggers(make: Make) -> None:
     item = make({"trainer.logger": "['console','wandb','swanlab']", "trainer.project_name": "my project"})
     values = flag_values(item)
-    assert values["--wandb-project"] == "'my project'"
+    assert values["--wandb-project"] == '"${PROJECT_NAME}"'
     assert "--use-wandb" in values
     assert outcome(item, "trainer.logger") == ("unsupported", "none")
     assert item.verdict_cap == "verified"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from migrate_tools.mapping.draft import Draft, shell
+from migrate_tools.mapping.draft import Draft
 
 LOGGER, PROJECT, EXPERIMENT = "trainer.logger", "trainer.project_name", "trainer.experiment_name"
 KNOWN: Final = {"wandb": "--use-wandb", "tensorboard": "--use-tensorboard", "clearml": "--use-clearml"}
@@ -22,7 +22,6 @@ def place_logging(draft: Draft) -> None:
     """Write logger switches and the names that they use."""
     facts = draft.facts
     wanted = loggers(facts.get(LOGGER, default=["console"]))
-    project = shell(facts.text(PROJECT, default="verl_examples"))
     draft.flag("--use-tensorboard", None, "LOG")
     draft.flag("--use-metrics-service", None, "LOG")
     draft.flag("--tb-project-name", '"${PROJECT_NAME}"', "LOG")
@@ -31,7 +30,7 @@ def place_logging(draft: Draft) -> None:
         if name in KNOWN:
             draft.flag(KNOWN[name], None, "LOG")
     if "wandb" in wanted:
-        draft.flag("--wandb-project", project, "LOG")
+        draft.flag("--wandb-project", '"${PROJECT_NAME}"', "LOG")
         draft.flag("--wandb-group", '"${EXP_NAME}"', "LOG")
     missing = [name for name in wanted if name not in KNOWN and name not in ("console", "file")]
     flags = tuple(KNOWN[name] for name in wanted if name in KNOWN)

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from migrate_tools.model import DataFile, Flag, Launch, Mode, Translation
 from migrate_tools.relax.formatting import format_shell, render_template
+from migrate_tools.relax.shell_names import safe_name
 from migrate_tools.verl.prompt_form import draws_samples
 
 ARRAYS: Final = (
@@ -80,7 +81,7 @@ def render_script(translation: Translation, facts: ScriptFacts) -> str:
         "required": [(name, FOLDERS[name]) for name in _required(flags)],
         "model_source": _model_source(translation),
         "model_args": translation.model_args,
-        "project": _plain(launch.get("trainer.project_name"), f"Relax/dev/{facts.algo}"),
+        "project": safe_name(_written(launch, "trainer.project_name"), f"Relax/dev/{facts.algo}"),
         "experiment": _experiment(translation, launch),
         "arrays": arrays,
         "uses": _uses([str(array["name"]) for array in arrays]),
@@ -201,15 +202,17 @@ def _remarks(translation: Translation) -> list[str]:
     return []
 
 
-def _plain(value: Any, default: str) -> str:
-    """A name of the recipe as text that is safe inside "${NAME:=...}"."""
-    text = re.sub(r"[^A-Za-z0-9._/ -]+", "-", str(value or "")).strip("- ")
-    return text or default
+def _written(launch: Launch, key: str) -> str:
+    """A value as the recipe writes it, its variables kept; else verl's default, in which nothing is a variable."""
+    found = next((item for item in launch.settings if item.key == key and item.origin == "command_line"), None)
+    if found is not None:
+        return found.text.strip().strip("\"'")
+    return re.sub(r"[$`]", r"\\\g<0>", str(launch.get(key) or ""))
 
 
 def _experiment(translation: Translation, launch: Launch) -> str:
     default = "-".join(part for part in (translation.model_dir_name, translation.algo, translation.variant) if part)
-    return _plain(launch.get("trainer.experiment_name"), default).replace("/", "-").replace(" ", "-")
+    return safe_name(_written(launch, "trainer.experiment_name"), default, separator="-")
 
 
 def _split(translation: Translation) -> str:
