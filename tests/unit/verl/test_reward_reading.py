@@ -365,3 +365,14 @@ def test_a_file_that_shares_only_its_name_is_not_the_reward(tmp_path: Path) -> N
             module="verl.trainer.main_ppo",
             resolve=lambda text: tmp_path / "prepare" / "score.py",
         )
+
+
+def test_a_scorer_that_no_launch_names_is_reported(tmp_path: Path) -> None:
+    root = tree(tmp_path)
+    (root / "reward_fn.py").write_text(
+        "def compute_score(data_source, solution_str, ground_truth, extra_info):\n    return 1\n"
+    )
+    spec, notes = read(root, {})
+    assert spec.kind == "builtin"
+    (note,) = [item for item in notes if item.code == "reward-not-passed"]
+    assert "reward_fn.py:compute_score is not used by it" in note.text

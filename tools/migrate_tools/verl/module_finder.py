@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Hashable
 from functools import lru_cache
@@ -199,3 +200,19 @@ def public_names(module: PyModule) -> list[str]:
             continue
         return [str(name) for name in value]
     return sorted(name for name in module.bindings if not name.startswith("_"))
+
+
+def parse(code: str, shown: str) -> ast.Module:
+    """The syntax tree of a file of the recipe.
+
+    Raises:
+        RefusedInput: it is not valid Python; names file and line.
+    """
+    try:
+        return ast.parse(code)
+    except SyntaxError as error:
+        raise RefusedInput(
+            f"{shown}:{error.lineno}: not valid Python ({error.msg})", "fix the file; verl cannot load it either"
+        ) from None
+    except ValueError as error:
+        raise RefusedInput(f"{shown}: not valid Python ({error})", "fix the file") from None

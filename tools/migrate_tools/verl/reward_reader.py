@@ -16,7 +16,7 @@ from migrate_tools.errors import MachineError, RefusedInput
 from migrate_tools.model import Note, RewardSpec, Setting, SourceRef, VerlRef
 from migrate_tools.verl.builtin import NAMES, find_builtin
 from migrate_tools.verl.config_view import ConfigView
-from migrate_tools.verl.module_finder import Memo, ModuleFinder, module_file, read_source
+from migrate_tools.verl.module_finder import Memo, ModuleFinder, module_file, parse, read_source
 from migrate_tools.verl.overlong import read_overlong
 from migrate_tools.verl.pymodule import ImportedName
 from migrate_tools.verl.reward_manager import (
@@ -28,6 +28,7 @@ from migrate_tools.verl.reward_manager import (
 )
 from migrate_tools.verl.reward_traits import FunctionFacts, reward_traits
 from migrate_tools.verl.signature import is_selector, is_selector_node, selector_name
+from migrate_tools.verl.unused_reward import unused_scorers
 
 FUNCTION_ROOTS = ("reward.custom_reward_function", "custom_reward_function")
 MANAGER_KEYS = ("reward.reward_manager.name", "reward_model.reward_manager", "reward_manager.name")
@@ -143,6 +144,9 @@ class _Reader:
             path, name = own
         else:
             path, name = self._verl_dispatch()
+            if unused := unused_scorers(self.recipe_root, self.verl_root):
+                text = f"this launch passes no reward function, so verl's scorers run; {unused[0]} is not used by it"
+                self.notes.append(Note(code="reward-not-passed", text=text))
         kwargs: dict[str, Any] = {}
         for key in ("reward.sandbox_fusion", "reward_model.sandbox_fusion", "sandbox_fusion"):
             if self.view.get(f"{key}.url"):
@@ -389,19 +393,3 @@ class _Reader:
         mode = self.view.get("actor_rollout_ref.rollout.mode")
         has_loop = (self.verl_root / "verl/experimental/agent_loop/single_turn_agent_loop.py").is_file()
         return 2 if has_loop and (mode is None or mode == "async") else None
-
-
-def parse(code: str, shown: str) -> ast.Module:
-    """The syntax tree of a file of the recipe.
-
-    Raises:
-        RefusedInput: it is not valid Python; names file and line.
-    """
-    try:
-        return ast.parse(code)
-    except SyntaxError as error:
-        raise RefusedInput(
-            f"{shown}:{error.lineno}: not valid Python ({error.msg})", "fix the file; verl cannot load it either"
-        ) from None
-    except ValueError as error:
-        raise RefusedInput(f"{shown}: not valid Python ({error})", "fix the file") from None
