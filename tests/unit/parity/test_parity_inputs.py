@@ -301,6 +301,7 @@ def test_json_in_a_text_is_reshaped() -> None:
     assert 'point: [{"at": [3, 4]}, {"at": [3, 4]}, {"at": [3, 4]}] end' in made
     assert 'point: [{"at": [3, 4]}, {"at": [4, 5]}, {"at": [5, 6]}] end' in made
     assert 'point: [{"at_": 1}] end' in made
+    assert "point: [oops] end" in made
     assert edits.json_edit("none [here", Random(0)) is None
 
 
@@ -329,3 +330,11 @@ def test_all_answers_of_a_row_are_replaced_by_those_of_another() -> None:
         guide.learn(Case(0, "hand", f"no {number}", "", "", 3), [], [], 0.0)
     made = {(item.row, item.raw) for item in (guide.propose(number) for number in range(80))}
     assert (1, '{"do": "type", "to": "click", "at": [3, 4]}') in made
+
+
+def test_special_tokens_go_to_the_edges_of_accepted_responses_and_into_their_values() -> None:
+    guide = Guide([["18"]], [[]], {"literals": [], "numbers": [], "tokens": ["<|end|>"]}, 1)
+    guide.learn(Case(0, "hand", "#### 18", "", "", 3), ["a=1"], [], 1.0)
+    made = {(item.family, item.raw) for item in (guide.propose(number) for number in range(200))}
+    assert {("special", text) for text in ("<|end|>#### 18", "#### 18<|end|>", "#### 1<|end|>8")} <= made
+    assert ("edits", "  #### 18\n\n") in made

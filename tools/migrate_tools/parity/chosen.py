@@ -11,9 +11,9 @@ from typing import Any
 
 EVEN = 0.45
 """Share of accepted and of rejected cases that is aimed at."""
-CROSSED = ("cross", "pairs")
+CROSSED = ("cross", "pairs", "special", "edits")
 CROSSED_SHARE = 0.25
-"""Share of the cases for accepted responses with another answer in the value's place."""
+"""Share of the cases for accepted responses with another answer in the value's place or under an edit."""
 HANGING = 3
 """Made inputs on which the scorer does not come back, at most: each costs its full time again."""
 
@@ -21,8 +21,8 @@ HANGING = 3
 def choose(logged: Sequence[Mapping[str, Any]], given: int, count: int) -> list[int]:
     """Numbers of the inputs to keep, in the order in which they were run: `count` of them, the given ones all.
 
-    After the given ones come those that did something new, then accepted responses with other answers in them, then
-    others, from the smaller one of the accepted and the rejected side as long as there are any.
+    After the given ones come those that did something new, then accepted responses with other answers in them or
+    under an edit, then others, from the smaller one of the accepted and the rejected side as long as there are any.
 
     Args:
         logged: lines of the log: an input that was begun, followed by what it did unless it never came back.

@@ -17,6 +17,9 @@ FULLWIDTH = str.maketrans("0123456789", "０１２３４５６７８９")
 ARABIC = str.maketrans("0123456789", "٠١٢٣٤٥٦٧٨٩")
 CLOSERS = ("</answer>", "}", "</think>", "```", "]", ")", "$")
 
+BROKEN = 0.15
+"""Share of the edits of JSON that leave none."""
+
 Edit = Callable[[str], str]
 
 PLAIN_EDITS: tuple[Edit, ...] = (
@@ -95,13 +98,17 @@ def shown(value: float) -> str:
 
 
 def json_edit(text: str, rng: Random) -> str | None:
-    """The text with its first JSON list or object in another shape; None where it has none."""
+    """The text with its first JSON list or object in another shape, now and then a broken one; None without any."""
     for match in re.finditer(r"[\[{]", text[:4000]):
         try:
             value, end = json.JSONDecoder().raw_decode(text, match.start())
         except (ValueError, RecursionError):
             continue
-        return text[: match.start()] + json.dumps(_reshaped(value, rng), ensure_ascii=False) + text[end:]
+        made = json.dumps(_reshaped(value, rng), ensure_ascii=False)
+        if rng.random() < BROKEN:
+            inner = made[1:-1]
+            made = made[:1] + rng.choice((f"{inner},", f"x {inner}", inner.replace('"', "", 1), "oops")) + made[-1:]
+        return text[: match.start()] + made + text[end:]
     return None
 
 

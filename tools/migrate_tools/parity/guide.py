@@ -21,6 +21,8 @@ LONGEST = 60_000
 SHORT = 4000
 """Characters of an accepted response that others are made from, at most."""
 TEMPLATES = 160
+DRESSED = 6
+"""Accepted responses that every edit is tried on."""
 SWEPT_ROWS = 6
 """Own rows on which other forms of the answer are tried."""
 HOLE = "\x1a"
@@ -85,6 +87,7 @@ class Guide:
         ]
         """Row and text for the value's place: the likeliest texts of every row first."""
         self._crosses = 0
+        self._dresses = 0
         self._ran = 0
         self._accepted = 0
         self._tasks: deque[_Task] = deque()
@@ -159,6 +162,8 @@ class Guide:
             return self._balanced(turn, rng, more_good=share < 0.5)
         if turn % 4 == 1 and self._templates and self._sweep:
             return self._crossed()
+        if turn % 8 == 3 and self._good:
+            return self._dressed()
         if turn % 4 != 3:
             while self._tasks:
                 task = self._tasks.popleft()
@@ -174,6 +179,21 @@ class Guide:
         row, text = self._sweep[turn % len(self._sweep)]
         template = templates[(turn + turn // len(self._sweep)) % len(templates)]
         return Proposal(row, "cross" if row < self._own_rows else "pairs", template.replace(HOLE, text))
+
+    def _dressed(self) -> Proposal:
+        """An accepted response with a special token at its edges or inside its value, or under an edit of the whole."""
+        bases = self._good[:: max(1, len(self._good) // DRESSED)][:DRESSED]
+        turn, place = divmod(self._dresses, len(bases))
+        self._dresses += 1
+        base = bases[place]
+        tokens = [token for token in self._mined.get("tokens", ()) for _ in range(3)]
+        if turn % 2 == 0 and turn // 2 < len(tokens):
+            token, form = tokens[turn // 2], turn // 2 % 3
+            value = self._value_in(base)
+            middle = f"{value[:1]}{token}{value[1:]}" if value else token
+            inside = base.raw.replace(value, middle) if value else base.raw + token
+            return Proposal(base.row, "special", (f"{token}{base.raw}", f"{base.raw}{token}", inside)[form])
+        return Proposal(base.row, "edits", edits.plain_edit(base.raw, turn))
 
     def _balanced(self, turn: int, rng: Random, *, more_good: bool) -> Proposal | None:
         """An accepted response written for another row, its value a wrong one when refusals are few."""

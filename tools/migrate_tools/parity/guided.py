@@ -71,7 +71,11 @@ def search(
         "prompt_key": launch.data.prompt_key,
         "prompt_form": launch.data.prompt_form,
         "family": inputs.family.name,
-        "mined": {"literals": list(mined.literals), "numbers": list(mined.numbers)},
+        "mined": {
+            "literals": list(mined.literals),
+            "numbers": list(mined.numbers),
+            "tokens": list(inputs.family.tokens[:4]),
+        },
         "choices": inputs.choices,
         "own_rows": len(inputs.rows),
         "probed": list(PROBED),
