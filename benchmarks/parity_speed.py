@@ -3,7 +3,7 @@
     python benchmarks/parity_speed.py [RECIPE ...] [--cases N] [--profile] [--markdown]
 
 For every recipe: reads it, records the oracle, writes the example, compares, seeds faults; prints cases a second and
-seconds of wall clock by part. CPU seconds count every process of the sandbox too. Recipes default to the quickstart.
+seconds of wall clock by part. CPU seconds are those of the outer process. Recipes default to the quickstart.
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ def measure(recipe_folder: Path, cases: int, place: Path, sandbox: str) -> dict[
         "cpu": sum(clock.cpu.values()),
         "rate": evidence["compared"] / total,
         "parts": {
-            "making inputs, files, sandbox starts": clock.wall["oracle"] - inside["search"] - inside["old twice"],
+            "making inputs, directed cases, sandbox starts": clock.wall["oracle"]
+            - inside["search"]
+            - inside["old twice"],
             **inside,
             "judging, faults": clock.wall["comparison and power"] - inside["new"],
         },
@@ -148,9 +150,9 @@ def show(found: dict[str, Any], markdown: bool) -> None:
         f"  {found['cases']} cases ({found['tried']} tried), {found['faults']} faults: {found['seconds']:.1f} s, ",
         end="",
     )
-    print(f"{found['cpu']:.1f} s of CPU, {found['rate']:.0f} cases a second")
+    print(f"{found['cpu']:.1f} s of CPU outside the sandbox, {found['rate']:.0f} cases a second")
     for name, seconds in parts.items():
-        print(f"  {name:38} {seconds:6.1f} s  {seconds / found['seconds']:4.0%}", flush=True)
+        print(f"  {name:46} {seconds:6.1f} s  {seconds / found['seconds']:4.0%}", flush=True)
 
 
 if __name__ == "__main__":
