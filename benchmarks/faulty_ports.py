@@ -2,8 +2,10 @@
 
     python benchmarks/faulty_ports.py [--half open|heldout|both] [--scorer NAME] [--correct] [--cases N] [--json OUT]
 
-For each recipe in `faulty_ports/` the old answers are recorded once; then every port is put in the place of the
-generated reward and compared by the check that `migrate-agent run` uses. Prints a Markdown table and the survivors.
+For each recipe in `faulty_ports/` the old answers are recorded once. All faulty ports then run in one process on the
+cases; the first record of a port that differs is judged by the rules of the parity check. A port without one is put in
+the place of the generated reward and compared by the check that `migrate-agent run` uses, as are all right ports.
+Prints a Markdown table and the survivors.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +31,9 @@ from migrate_agent.request import RunRequest
 from migrate_tools.checks import CheckContext
 from migrate_tools.model import CheckResult
 from migrate_tools.parity.compare import run_parity
+from migrate_tools.parity.newjob import build_job
+from migrate_tools.parity.power import run_versions
+from migrate_tools.parity.verdicts import judge
 
 HERE = Path(__file__).parent / "faulty_ports"
 SCORERS = ("amount", "boxed", "dispatch", "lookup", "screen")
@@ -80,6 +85,28 @@ class Bench:
     port: str
     path: Path
     seconds: float = 0.0
+
+    def refused(self, ports: Sequence[str]) -> list[bool]:
+        """For each port, whether the check refuses it."""
+        launch = self.context.recipe.launches[0]
+        assert self.context.cases is not None
+        frozen = self.context.cases[launch.name]
+        assert self.check(self.port).status == "passed"
+        place = self.context.work / "parity" / launch.name / "new"
+        news = json.loads((place / "new.json").read_text("utf-8"))["records"]
+        cases, olds = frozen.cases(), frozen.outcomes()
+        known = frozenset(key for old in olds for key in old.get("keys", ()))
+        versions = [{"source": port, "lines": [], "lists": True} for port in ports]
+        job = build_job(self.context, launch, frozen, 60.0)
+        answer = run_versions(
+            self.context, frozen, job, cases, olds, news, versions, len(versions), 900.0, place / "converted"
+        )
+        seen = []
+        for port, result in zip(ports, answer.get("versions") or [{}] * len(ports), strict=True):
+            record = result.get("record")
+            certain = record is not None and judge(olds[result["case"]], record, known).kind == "mismatch"
+            seen.append(certain or self.check(port).status == "failed")
+        return seen
 
     def check(self, port: str) -> CheckResult:
         """The check's result for a port."""
@@ -200,13 +227,16 @@ def main() -> None:
             bench = prepare(scorer, Path(place), options.cases, options.sandbox)
             for half in halves:
                 tally = tallies[scorer, half] = Tally()
-                for fault in faults(scorer, half):
-                    tally.add(fault, bench.check(fault.applied(bench.port)).status == "failed")
+                listed = faults(scorer, half)
+                for fault, seen in zip(
+                    listed, bench.refused([item.applied(bench.port) for item in listed]), strict=True
+                ):
+                    tally.add(fault, seen)
             if options.correct:
                 for name, text in correct_ports(scorer, bench.port):
                     result = bench.check(text)
                     alarms[name] = "" if result.status == "passed" else f"{result.status}: {result.summary}"
-    print("\n".join(report(tallies, alarms)))
+            print("\n".join(report(tallies, alarms)), flush=True)
     if options.out:
         options.out.write_text(json.dumps(as_json(tallies, alarms), indent=1) + "\n", "utf-8")
 

@@ -53,18 +53,9 @@ def measure(
         return _unknown(f"{relative} is not a file of the example")
     text = source.read_text(encoding="utf-8")
     faults, mutants = seed_faults(text, **_facts(frozen)), seed_mutants(text)
-    versions = [fault for fault in (*faults, *mutants) if not fault.equivalent]
-    place = context.work / "parity" / frozen.meta["launch"] / "power"
-    fresh_folder(place)
-    if converted is not None and converted.is_dir():
-        shutil.copytree(converted, place / "converted")
-    lines = [json.dumps(_version(item)) for item in versions]
-    (place / VERSIONS).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    baseline = _baseline(olds, news)
+    versions = [_version(fault) for fault in (*faults, *mutants) if not fault.equivalent]
     first = sum(not item.equivalent for item in faults)
-    power_job = {**job, "versions": len(versions), "first": first, "baseline": baseline, "total_seconds": seconds}
-    inputs = [json.dumps({key: case[key] for key in ("row", "new", "length")}) for case in cases]
-    answer = run_new(context, frozen, power_job, inputs, place)
+    answer = run_versions(context, frozen, job, cases, olds, news, versions, first, seconds, converted)
     if "error" in answer:
         return _unknown(answer["error"])
     records = iter(answer["versions"])
@@ -73,6 +64,37 @@ def measure(
     found = _counted(mutants, results[len(faults) :])
     found["total"], found["killed"] = found.pop("seeded"), found.pop("caught")
     return {"power": power, "mutants": found}
+
+
+def run_versions(
+    context: Context,
+    frozen: FrozenCases,
+    job: Mapping[str, Any],
+    cases: Sequence[Mapping[str, Any]],
+    olds: Sequence[Mapping[str, Any]],
+    news: Sequence[Mapping[str, Any]],
+    versions: Sequence[Mapping[str, Any]],
+    first: int,
+    seconds: float,
+    converted: Path | None = None,
+) -> dict[str, Any]:
+    """Changed modules on the cases that agreed: {"versions": [a record each]}, or {"error": ...}.
+
+    Args:
+        versions: text (`source`), lines of which one must run (`lines`, empty: unknown), and whether the list form is
+            tried too (`lists`).
+        first: that many at the front have `seconds` together; the others only inform and have less.
+    """
+    place = context.work / "parity" / frozen.meta["launch"] / "power"
+    fresh_folder(place)
+    if converted is not None and converted.is_dir():
+        shutil.copytree(converted, place / "converted")
+    lines = [json.dumps(version) for version in versions]
+    (place / VERSIONS).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    baseline = _baseline(olds, news)
+    power_job = {**job, "versions": len(versions), "first": first, "baseline": baseline, "total_seconds": seconds}
+    inputs = [json.dumps({key: case[key] for key in ("row", "new", "length")}) for case in cases]
+    return run_new(context, frozen, power_job, inputs, place)
 
 
 def _version(fault: Fault) -> dict[str, Any]:

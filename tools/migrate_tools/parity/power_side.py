@@ -240,7 +240,7 @@ def _runner(
             record = caller.outcome(rows[cases[index]["row"]], cases[index], index)
             if differs(record, base[index] or {}):
                 killers[index] = killers.get(index, 0) + 1
-                return {"kind": "caught", "case": index, "by": record.get("error", "another value")}
+                return {"kind": "caught", "case": index, "by": record.get("error", "another value"), "record": record}
         if versions[position]["lists"] and (place := _other_group(caller, rows, cases, groups, base)) is not None:
             return {"kind": "caught", "case": place, "by": "a list of samples"}
         return {"kind": "survived"}
