@@ -69,7 +69,6 @@ def search(
         "decoding": {"text": spec.text, "skip_special_tokens": spec.skip_special_tokens},
         "prompt_key": launch.data.prompt_key,
         "family": given.family.name,
-        "own_rows": len(given.rows),
         "mined": {"literals": list(given.mined.literals), "numbers": list(given.mined.numbers)},
         "total_seconds": SECONDS,
     }

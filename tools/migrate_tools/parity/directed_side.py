@@ -148,7 +148,7 @@ class Search:
             pool = pools[rng.random() < 0.6] or pools[0]
             bases = pool[rng.choice(list(pool))]
             base = rng.choice(bases)
-            row = base.row if rng.random() < 0.8 else rng.randrange(self._job["own_rows"])
+            row = base.row if rng.random() < 0.8 else rng.randrange(len(self._answers))
             others = rng.choice(self._answers)
             other_texts = [rng.choice(bases).raw]
             material = Material(self._answers[base.row], others, literals, numbers, other_texts)

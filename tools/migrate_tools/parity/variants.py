@@ -123,8 +123,10 @@ def _fields(
         for base in bases[:3]
         for variant in (*_whole_extra(rows[base], base), *_extra(rows[base], base, keys), *_truths(rows[base], base))
     ]
+    empty = [variant for variant in made if variant.base == bases[0] and ground_truth(variant.row) == ""][:1]
     if len(made) > count > 0:
         made = [made[position * len(made) // count] for position in range(count)]
+        made = [*empty, *made[: count - 1]] if empty and empty[0] not in made else made
     yield from made if count > 0 else ()
 
 
