@@ -286,5 +286,8 @@ def _summary(frozen: FrozenCases, evidence: dict[str, Any]) -> str:
             parts.append(f"{evidence[key]} {text}")
     caught = evidence.get("power", {})
     if caught.get("seeded"):
-        parts.append(f"{caught['caught']} of {caught['seeded']} seeded faults caught")
+        weak = " (too weak: 95% are wanted)" if caught["verdict"] == "too weak" else ""
+        parts.append(f"{caught['caught']} of {caught['seeded']} seeded faults caught{weak}")
+    elif caught:
+        parts.append(f"how much the cases see was not measured: {caught.get('why', 'nothing to change')}")
     return "; ".join(parts)

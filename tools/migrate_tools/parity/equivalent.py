@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, call_name, number, text
+from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
 from migrate_tools.parity.outcomes import is_truth
 
 BLANKS = frozenset({"strip", "lstrip", "rstrip"})
@@ -75,15 +75,25 @@ def keyword_is_default(code: Code, edit: Edit) -> str:
     if lost is None or lost.arg is None:
         return ""
     name = call_name(edit.node)
-    for default in _module_default(code, name, lost.arg):
-        if ast.dump(default) == ast.dump(lost.value):
-            return f"{lost.arg} is {code.segment(lost.value)} by default"
+    if name in code.functions:
+        defaults = list(_module_default(code, name, lost.arg))
+    else:  # a function kept in a table: every function that has the parameter is meant
+        having = [own for own, node in code.functions.items() if lost.arg in _parameters(node)]
+        found = [list(_module_default(code, own, lost.arg)) for own in having]
+        local = isinstance(edit.node.func, ast.Name) and code.function(edit.node) is not None
+        defaults = [item for items in found for item in items] if local and all(found) else []
+    if defaults and all(ast.dump(default) == ast.dump(lost.value) for default in defaults):
+        return f"{lost.arg} is {code.segment(lost.value)} by default"
     known = LIBRARY.get(name)
     if known is not None and name not in code.functions and isinstance(lost.value, ast.Constant):
         parameter = inspect.signature(known).parameters.get(lost.arg)
         if parameter is not None and parameter.default == lost.value.value:
             return f"{lost.arg} is {lost.value.value!r} by default"
     return ""
+
+
+def _parameters(function: FunctionNode) -> set[str]:
+    return {item.arg for item in ast.walk(function.args) if isinstance(item, ast.arg)}
 
 
 def _parsed_call(source: str) -> ast.Call:

@@ -20,6 +20,7 @@ from migrate_tools.parity.mutants import seed_mutants
 from migrate_tools.parity.mutation import Fault
 from migrate_tools.parity.newjob import VERSIONS, Context, run_new
 from migrate_tools.parity.sandbox_data import fresh_folder
+from migrate_tools.parity.values import number
 from migrate_tools.parity.verdicts import judge
 
 ENOUGH = 0.95
@@ -29,6 +30,8 @@ FEW = 8
 LIST_KINDS = frozenset({"group order", "only the first of a list"})
 """Faults that may show only when a list of samples is rewarded."""
 SHOWN = 40
+WHOLE = "float(int(value))"
+"""The fault that cuts rewards down to whole numbers."""
 
 
 def measure(
@@ -52,7 +55,9 @@ def measure(
     if not source.is_file():
         return _unknown(f"{relative} is not a file of the example")
     text = source.read_text(encoding="utf-8")
+    whole = not any(_fraction(new) for new in news)
     faults, mutants = seed_faults(text, **_facts(frozen)), seed_mutants(text)
+    faults = [fault for fault in faults if not (whole and fault.after == WHOLE)]  # no case has what it would cut off
     versions = [_version(fault) for fault in (*faults, *mutants) if not fault.equivalent]
     first = sum(not item.equivalent for item in faults)
     answer = run_versions(context, frozen, job, cases, olds, news, versions, first, seconds, converted)
@@ -63,7 +68,9 @@ def measure(
     power = _counted(faults, results[: len(faults)])
     found = _counted(mutants, results[len(faults) :])
     found["total"], found["killed"] = found.pop("seeded"), found.pop("caught")
-    return {"power": power, "mutants": found}
+    status, why = verdict(power)
+    power["verdict"] = {"passed": "strong", "failed": "too weak"}.get(status, "unknown")
+    return {"power": {**power, "verdict_why": why}, "mutants": found}
 
 
 def run_versions(
@@ -95,6 +102,11 @@ def run_versions(
     power_job = {**job, "versions": len(versions), "first": first, "baseline": baseline, "total_seconds": seconds}
     inputs = [json.dumps({key: case[key] for key in ("row", "new", "length")}) for case in cases]
     return run_new(context, frozen, power_job, inputs, place)
+
+
+def _fraction(record: Mapping[str, Any]) -> bool:
+    score = number(record.get("score")) if record["kind"] == "value" else None
+    return score is not None and not score.is_integer()
 
 
 def _version(fault: Fault) -> dict[str, Any]:
@@ -153,6 +165,7 @@ def _strong(caught: int, seeded: int) -> bool:
 
 def _unknown(why: str) -> dict[str, dict[str, Any]]:
     power = {"seeded": 0, "caught": 0, "equivalent": 0, "unreached": 0, "not_run": 0, "survivors": [], "why": why}
+    power |= {"verdict": "unknown", "verdict_why": why}
     return {"power": power, "mutants": {"total": 0, "killed": 0, "equivalent": 0, "survivors": [], "why": why}}
 
 
