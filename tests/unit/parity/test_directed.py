@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from migrate_tools.parity import directed_edits
+from migrate_tools.parity import directed, directed_edits
 from migrate_tools.parity.directed_edits import CHANGES, Material
 
 MATERIAL = Material(["42", "-7"], ["9"], ["####", "<answer>"], [60], ["#### 5"])
@@ -29,22 +29,24 @@ def test_a_blank_thought_is_among_the_changes() -> None:
 
 
 SCORER = """
-    import re
-
     def compute_score(data_source, solution_str, ground_truth, extra_info=None):
-        found = re.findall(r"Result\\\\s*:\\\\s*(-?\\\\d+(?:\\\\.\\\\d+)?)", solution_str)
-        if not found:
-            return 0.0
-        number = int(float(found[-1]) * 4) / 4
-        return 1.0 if abs(number - 3) < 0.3 else 0.2
+        text = solution_str.strip().lower()
+        return 1.0 if text == str(ground_truth).lower() else 0.0
 """
 
 
 @pytest.mark.jail
-def test_what_the_plain_cases_miss_is_looked_for(bench: Callable[..., Any]) -> None:
-    made = bench(SCORER.replace("\\\\", "\\"))
-    frozen = made.freeze(cases=60)
+def test_what_the_given_cases_miss_is_looked_for(bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = directed.search
 
-    directed = [case for case in frozen.cases() if case["family"] == "directed"]
-    assert frozen.meta["directed"]["found"] == len(directed) >= 1
-    assert frozen.meta["directed"].get("missed", 0) <= 2
+    def with_few(*places: Any, **named: Any) -> Any:
+        *first, cases = places
+        return whole(*first, [case for case in cases if case.raw in ("Paris", "72", "no idea")], **named)
+
+    monkeypatch.setattr(directed, "search", with_few)
+    frozen = bench(SCORER).freeze(cases=60)
+
+    made = [case["raw"] for case in frozen.cases() if case["family"] == "directed"]
+    assert frozen.meta["directed"].get("found") == len(made) >= 2, frozen.meta["directed"]
+    assert any(raw != raw.strip() for raw in made)
+    assert any(raw.strip() not in ("Paris", "72") for raw in made)

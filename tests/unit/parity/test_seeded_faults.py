@@ -222,7 +222,7 @@ def test_what_no_input_can_tell_is_called_equivalent(operator: str, source: str,
         ("keyword argument lost", "def g(x, n=3):\n    return x\ndef f(x):\n    return g(x, n=4)"),
         (
             "keyword argument lost",
-            "def a(x, n=N):\n    return x\ndef b(x, n=3):\n    return x\ndef f(x):\n    h = T.get(x)\n    return h(x, n=N)",
+            "def a(x, n=N):\n    return x\ndef b(x, n=3):\n    return x\ndef f(x):\n    return h(x, n=N)",
         ),
         ("first for last match", "def f(x):\n    if len(x) == 2:\n        return x[0]\n    return ''"),
         ("pattern flag lost", "P = re.compile('a.b', re.DOTALL)"),
