@@ -150,7 +150,8 @@ def _found(why: str) -> str:
 
 
 def _launch(recipe: Recipe, launch: Launch, bash: int, read: int) -> Line:
-    line = Line(launch.script, bash, read, launch.verl.version, _composed(launch))
+    composed = _composed(launch).replace(f"{Path(recipe.project_root).parent}/", "")
+    line = Line(launch.script, bash, read, launch.verl.version, composed)
     try:
         contract = load_contract()
         item = translate(recipe, launch, algo=recipe.name.replace("-", "_"), contract=contract)
