@@ -6,6 +6,9 @@ import pytest
 from mapping_launches import BASE, ROLLOUT, Make, flag_values, make_launch, outcome
 from migrate_tools.mapping.facts import Facts
 from migrate_tools.mapping.rollout import eval_sampling
+from migrate_tools.mapping.translate import translate
+from migrate_tools.model import Note, Recipe
+from migrate_tools.relax.contract import FlagContract
 
 SGLANG = ROLLOUT + "engine_kwargs.sglang."
 EVAL = {"trainer.test_freq": 5}
@@ -99,6 +102,13 @@ def test_rows_of_recipes_and_forks(make: Make, key: str, value: object, wanted: 
 )
 def test_rows_of_the_critic(make: Make, key: str, value: object, wanted: tuple[str, str]) -> None:
     assert outcome(make({"algorithm.adv_estimator": "gae", key: value}), key) == wanted
+
+
+def test_without_a_composed_configuration_the_verdict_is_partial_at_best(contract: FlagContract) -> None:
+    for notes, cap in (((), "verified"), ((Note(code="config-not-composed", text="no such group"),), "partial")):
+        launch = make_launch(BASE).model_copy(update={"notes": notes})
+        recipe = Recipe(name="r", root="/n", project_root="/n", sha256="0", launches=(launch,))
+        assert translate(recipe, launch, algo="a", contract=contract).verdict_cap == cap
 
 
 def test_distillation_is_refused_by_name(make: Make) -> None:

@@ -60,6 +60,10 @@ def translate(
     """
     tables = load_tables()
     draft = Draft(Facts(launch), contract, algo, variant)
+    if any(note.code == "config-not-composed" for note in launch.notes):
+        draft.cap(
+            "defaults-not-known", "the configuration could not be composed, so that verl's defaults are not known"
+        )
     model, config = _run_areas(draft, recipe, tables, batch_policy, model_configs)
     settings = tuple(_settle(draft, tables, item) for item in launch.settings)
     check_balance(launch, settings)
