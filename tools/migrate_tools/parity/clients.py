@@ -19,14 +19,12 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from email.message import Message
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from migrate_tools.parity import children
 from migrate_tools.parity.tape import LOG, Answer, Tape
 
-TAPED = str(Path(__file__).parent / "taped")
-"""Folder whose sitecustomize brings the tape to processes that a taped one starts."""
 _installed: list[Tape] = []
 
 
@@ -39,11 +37,8 @@ def install(settings: dict[str, Any]) -> Tape:
         return _installed[0]
     tape = Tape(settings)
     _installed.append(tape)
-    os.environ["PARITY_TAPE"], os.environ[LOG] = json.dumps(settings), str(tape.log)
-    if TAPED not in sys.path:
-        sys.path.append(TAPED)
-    paths = [TAPED, *(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != TAPED)]
-    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    os.environ[LOG] = str(tape.log)
+    children.pass_on("PARITY_TAPE", json.dumps(settings))
     for module in (_aiohttp(tape), _httpx(tape), _requests(tape), _openai(tape)):
         _register(module)
     urllib.request.urlopen = _urlopen(tape)

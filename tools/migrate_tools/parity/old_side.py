@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.parity import clock, manager_check, managers, stubs, supervise
+from migrate_tools.parity import children, clock, manager_check, managers, stubs, supervise
 from migrate_tools.parity.probes import Notes, compile_probed
 from migrate_tools.parity.sandbox_data import load_cases, load_rows
 
@@ -111,6 +111,8 @@ def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, A
             record["requests"] = tape.seen()
         return record
 
+    if job.get("warm") and cases:
+        run(0)  # a scorer that starts processes of its own does so here, so that no case pays for it
     return run
 
 
@@ -136,6 +138,8 @@ def prepare_imports(job: Mapping[str, Any]) -> None:
 
         clients.install(job["tape"])
     stubs.install(job["verl_root"])
+    if job["verl_root"]:
+        children.pass_on("PARITY_VERL", job["verl_root"])  # a pool that spawns imports verl anew
     for folder in reversed(job["paths"]):
         sys.path.insert(0, folder)
     for name, folders in job.get("aliases", {}).items():

@@ -29,6 +29,8 @@ from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_en
 __all__ = ["Budget", "FrozenCases", "freeze", "load"]
 
 CASE_SECONDS = 4.0
+WARM_TRAITS = frozenset({"process", "import:math_verify"})
+"""Scorers that start processes on their first call, which may take long."""
 JOB_MEMORY_MB = 3072
 """Memory of a sandbox job of either side; a worker that needs too much is ended before."""
 UNSTABLE = {"random": "it draws random numbers", "time": "it reads the clock"}
@@ -145,6 +147,7 @@ def _old_job(recipe: Recipe, launch: Launch, rows: list[str], seconds: float, ta
         "tape": tape,
         "repeat": True,
         "check": True,
+        "warm": bool(WARM_TRAITS & set(launch.reward.traits)),
     }
 
 

@@ -20,6 +20,7 @@ HEAVY = frozenset(
     {"torch", "ray", "tensordict", "transformers", "vllm", "sglang", "megatron", "peft", "accelerate", "deepspeed"}
     | {
         "datasets",
+        "PIL",
         "qwen_vl_utils",
         "flash_attn",
         "torchdata",

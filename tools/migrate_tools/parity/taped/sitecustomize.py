@@ -1,8 +1,12 @@
-"""Loaded by every Python that a taped process starts: its HTTP clients talk to the tape as well."""
+"""Loaded by every Python that a process of the comparison starts: what was replaced there is replaced here too."""
 
 import json
 import os
 
+if os.environ.get("PARITY_VERL"):
+    from migrate_tools.parity import stubs
+
+    stubs.install(os.environ["PARITY_VERL"])
 if os.environ.get("PARITY_TAPE"):
     from migrate_tools.parity import clients
 
