@@ -32,7 +32,7 @@ convert(ConvertPlan(), Path(sys.argv[1]), Path(sys.argv[2]))
 BARE = """
 import sys
 import pyarrow.parquet as pq
-file = pq.ParquetFile(sys.argv[1], buffer_size=1 << 20)
+file = pq.ParquetFile(sys.argv[1], buffer_size=1 << 20, pre_buffer=False)
 rows = file.metadata.num_rows
 size = max(1, min(16384, (32 << 20) * rows // sum(file.metadata.row_group(i).total_byte_size
                                                   for i in range(file.metadata.num_row_groups))))

@@ -162,7 +162,8 @@ def open_part(path: Path) -> Part:
 
 def _parquet(path: Path) -> Part:
     try:
-        file = pq.ParquetFile(path, buffer_size=1 << 20)
+        # Without pre_buffer=False whole column chunks are held in memory, whatever the buffer size.
+        file = pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
     except (pa.ArrowInvalid, OSError) as error:
         raise ConvertError(f"{path}: not a readable parquet file ({error}); make it again") from error
     schema = file.schema_arrow
