@@ -143,7 +143,7 @@ def test_r09_the_scorer_sees_the_text_that_verl_gives(migrate: Migrate, launch: 
 def test_r09_an_old_fork_scores_prompt_and_response_with_their_markers(migrate: Migrate) -> None:
     outcome = migrate("r09_old_fork", "run_whole.sh")
     reward = outcome.text("reward_r09_old_fork.py")
-    assert outcome.document["verdict"] == "rehearsed"
+    assert outcome.document["verdict"] == "rehearsed", outcome.document["reasons"]
     assert outcome.document["verl"]["version"] == "0.1"
     assert "SPECIAL_TOKENS = ()" in reward
     assert "prompt + (sample.response or" in reward
