@@ -340,6 +340,7 @@ def test_one_line_and_code_2_on_error(tmp_path: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr().err.startswith("error: no parquet file in")
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(write_rows: Any, tmp_path: Path) -> None:
     """Row groups of 24 MiB and of 96 MiB, in batches of 2 MiB: the second may take a few batches more, not 72 MiB."""
     rows = [

@@ -61,6 +61,7 @@ class FlagReader:
         self._resolver = Resolver(modules)
         self._sites = [site for module in modules.values() for site in _sites(module, entry)]
         self._found = ReadFlags()
+        self._local_names: dict[int, dict[str, Any]] = {}
 
     def read(self) -> ReadFlags:
         """Every flag; the first place that adds one is its place, a later default replaces an earlier one."""
@@ -121,7 +122,10 @@ class FlagReader:
 
     def _turns(self, site: _Site, bound: Bindings) -> list[Bindings]:
         """The names bound in each turn of the literal loops round a call."""
-        turns: list[dict[str, Any]] = [{**_locals(site, self._resolver), **bound}]
+        known = id(site.function)
+        if known not in self._local_names:
+            self._local_names[known] = _locals(site, self._resolver)
+        turns: list[dict[str, Any]] = [{**self._local_names[known], **bound}]
         for loop in site.loops:
             after = []
             for turn in turns:
