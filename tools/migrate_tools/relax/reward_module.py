@@ -299,9 +299,6 @@ def _logs_overlong(launch: Launch) -> bool:
 
 def _numpy_truth(launch: Launch) -> bool:
     """Whether this verl hands lists of a row to the scorer as numpy arrays (it reads parquet through pandas)."""
-    columns = [launch.data.columns.get(name, "") for name in ("reward_model", "extra_info")]
-    if launch.data.truth not in ("list", "dict", "mixed") and not any("list<" in column for column in columns):
-        return False
     source = Path(launch.verl.root, "verl", "utils", "dataset", "rl_dataset.py")
     if source.is_file():
         text = source.read_text(encoding="utf-8", errors="replace")
