@@ -55,7 +55,7 @@ def render_readme(
 def _differences(translations: Sequence[Translation]) -> list[str]:
     """Effective-training rows that are not the same, and settings that are only approximated."""
     lines = [
-        f"{row.name}: verl {row.verl}, Relax {row.relax}" + (f" ({row.why})" if row.why else "")
+        f"{row.name}: {row.verl} in verl, {row.relax} in Relax" + (f" ({row.why})" if row.why else "")
         for item in translations
         for row in item.effective
         if not row.same

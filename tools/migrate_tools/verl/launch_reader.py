@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -150,7 +151,7 @@ class LaunchReader:
         if remark:
             notes.append(Note(code="config-not-found", text=clean_text(remark), source=place))
         if composed.error:
-            why = clean_text(composed.error)
+            why = re.sub(r"(?:/[\w.+-]+)+/(?=verl/)", "", clean_text(composed.error))
             text = f"the base configuration does not compose ({why}); only the recipe's settings are known"
             notes.append(Note(code="config-not-composed", text=text, source=place))
         for variable in item.unset:
