@@ -22,5 +22,5 @@ python3 -m verl.trainer.main_ppo \
     trainer.save_freq=20 \
     trainer.test_freq=5 \
     trainer.total_epochs=1 \
-    reward.custom_reward_function.path=reward.py \
-    reward.custom_reward_function.name=compute_score
+    custom_reward_function.path=reward.py \
+    custom_reward_function.name=compute_score

@@ -278,3 +278,18 @@ def test_what_an_own_manager_adds_is_seen(bench: Callable[..., Any], bonus: floa
     assert result.status == status, result.summary
     if status == "failed":
         assert "reward 0.25 became 0.0" in result.summary or "reward 1.25 became 1.0" in result.summary
+
+
+@pytest.mark.parametrize(
+    ("model", "real", "why"),
+    [
+        ("RewardError: 0 values for 1 rows", "IndexError: list index out of range", ""),
+        ("KeyError: 'x'", "KeyError: 'x'", ""),
+        ("KeyError: 'x'", "IndexError: 1", "the model raises KeyError, the class IndexError"),
+    ],
+)
+def test_what_fails_in_verl_may_fail_in_another_class(model: str, real: str, why: str) -> None:
+    from migrate_tools.parity import manager_check
+
+    records = [{"kind": "exception", "error": model}, {"kind": "exception", "error": real}]
+    assert manager_check.difference(*records) == why

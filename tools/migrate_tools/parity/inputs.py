@@ -18,7 +18,7 @@ from migrate_tools.parity.variants import Variant, texts_for, variants
 
 ALIKE = 1e-5
 """verl logs a score that went through float32."""
-MADE_ROWS_AT_LEAST, MADE_ROWS_AT_MOST, CASES_A_MADE_ROW = 24, 96, 15
+MADE_ROWS_AT_LEAST, MADE_ROWS_AT_MOST, CASES_A_MADE_ROW = 24, 96, 8
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def prepare(
         rows = [*rows, *matched.rows]
         log = {"given": matched.given, "unmatched": matched.unmatched, "left_out": matched.left}
     wanted = min(MADE_ROWS_AT_MOST, max(MADE_ROWS_AT_LEAST, budget // CASES_A_MADE_ROW))
-    made = variants(rows, (*mined.keys, *data.extra_info_keys), wanted)
+    made = variants(rows, (*mined.keys, *data.extra_info_keys), wanted, mined.literals)
     written = write_rows(rows, made, folder)
     own = [_as_prompted(row, data) for row in written.rows]
     further = [replace(variant, row=_as_prompted(variant.row, data)) for variant in written.made]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from migrate_tools.parity import minitorch, real_manager, stubs, supervise, texts
-from migrate_tools.parity.managers import SWALLOWS, Call
+from migrate_tools.parity.managers import SWALLOWS, Call, RewardError
 from migrate_tools.parity.values import encode, identical, number
 
 CHECKED = 40
@@ -126,14 +126,16 @@ def _checking(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any
 def difference(model: Mapping[str, Any], real: Mapping[str, Any], *, swallows: bool = False) -> str:
     """How the record of the model differs from that of the class, or empty.
 
-    The penalty is float32 in the class, and a manager that turns exceptions into 0.0 keeps no result.
+    The penalty is float32 in the class, and a manager that turns exceptions into 0.0 keeps no result. A RewardError of
+    the model says that verl fails there, in a class of its own.
     """
     if model["kind"] != real["kind"]:
         sides = [f"{record['kind']} {record.get('error', '')}".strip() for record in (model, real)]
         return f"the model gives {sides[0]}, the class {sides[1]}"
     if model["kind"] == "exception":
         raised = [str(record["error"]).partition(":")[0] for record in (model, real)]
-        return "" if raised[0] == raised[1] else f"the model raises {raised[0]}, the class {raised[1]}"
+        alike = raised[0] in (raised[1], RewardError.__name__)
+        return "" if alike else f"the model raises {raised[0]}, the class {raised[1]}"
     one, other = number(model["score"]), number(real["score"])
     if one is None or other is None or not (identical(encode(one), encode(other)) or _close(one, other)):
         return f"the model gives {one}, the class {other}"

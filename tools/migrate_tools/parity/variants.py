@@ -12,6 +12,8 @@ from migrate_tools.parity import forms, hard_answers
 from migrate_tools.parity.case import ANSWER_KEYS, answers_of, ground_truth
 
 DROP = object()
+TWINS, LONGEST_PIECE = 32, 20
+"""Rows with a text of the scorer in their answer, at most; characters of such a text, at most."""
 TRUTHS: tuple[Any, ...] = (
     None, "", " ", 7, 0, -3, 0.5, True, "７", "  42 ", "42\r\n", "a\x00b", ["42"], ["42", "x = 7"], [], [3, 4],
     [0.5], {"target": "42"}, {"target": ["42", "43"]}, {"answer": 7}, {}, b"42", '["42"]',
@@ -35,14 +37,21 @@ class Variant:
     """Keep the row apart from others in its own file: a key that is missing would come back as null."""
 
 
-def variants(rows: Sequence[Mapping[str, Any]], keys: Sequence[str], count: int) -> list[Variant]:
+def variants(
+    rows: Sequence[Mapping[str, Any]], keys: Sequence[str], count: int, literals: Sequence[str] = ()
+) -> list[Variant]:
     """About `count` further rows, half of each family; none for rows that have no answer to replace.
 
     Args:
         keys: names that the scorer asks for in extra_info.
+        literals: texts that the scorer looks for; besides `count`, some rows have one of them in their right answer.
     """
     bases = _bases(rows)
-    return [*_golds(rows, bases, count // 2), *_fields(rows, bases, keys, count - count // 2)]
+    return [
+        *_golds(rows, bases, count // 2),
+        *_fields(rows, bases, keys, count - count // 2),
+        *_twins(rows, bases, literals),
+    ]
 
 
 def _bases(rows: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -62,6 +71,23 @@ def _golds(rows: Sequence[Mapping[str, Any]], bases: Sequence[int], count: int) 
             row = with_truth(rows[base], hard.gold)
             if row is not None:
                 yield Variant(base, row, "pairs", hard)
+
+
+def _twins(rows: Sequence[Mapping[str, Any]], bases: Sequence[int], literals: Sequence[str]) -> Iterator[Variant]:
+    """Rows whose right answer holds a text that the scorer looks for, beside answers without it or with it elsewhere.
+
+    What a scorer takes out of both sides, or writes in another way, shows only where the two sides differ in it.
+    """
+    pieces = [piece for piece in literals if piece.strip() and len(piece) <= LONGEST_PIECE][:TWINS]
+    for number, piece in enumerate(pieces):
+        base = bases[number % len(bases)] if bases else 0
+        plain = answers_of(rows[base])[-1] if bases else ""
+        forms_of = [f"{plain}{piece}", f"{piece}{plain}", f"{plain}{piece}{plain}", f"{plain} {piece}"]
+        gold = forms_of[number % len(forms_of)]
+        row = with_truth(rows[base], gold) if plain and len(plain) <= LONGEST_PIECE * 3 else None
+        if row is not None:
+            others = tuple(form for form in (plain, *forms_of) if form != gold)
+            yield Variant(base, row, "pairs", hard_answers.Hard("other", gold, others, (forms.wrong_for(plain),)))
 
 
 def with_truth(row: Mapping[str, Any], gold: str) -> dict[str, Any] | None:
