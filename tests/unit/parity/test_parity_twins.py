@@ -28,6 +28,15 @@ def test_the_text_stands_on_one_side_or_elsewhere() -> None:
     assert len(tried) == 6, "one wrong answer too"
 
 
+def test_metadata_as_json_text_is_changed_as_text() -> None:
+    made = variants([{**row("42"), "extra_info": '{"index": 3, "unit": "m"}'}], ("unit",), 400)
+    texts = [item.row.get("extra_info") for item in made if isinstance(item.row.get("extra_info"), str)]
+    assert '{"index": 3}' in texts
+    assert '{"index": 3, "unit": null}' in texts
+    broken = variants([{**row("42"), "extra_info": "no JSON"}], ("unit",), 400)
+    assert '{"unit": 3}' in [item.row.get("extra_info") for item in broken]
+
+
 def test_blank_and_long_texts_make_no_row() -> None:
     assert twins([" ", "\n", "x" * (LONGEST_PIECE + 1)]) == []
     assert len(twins([f"<{number}>" for number in range(TWINS + 5)])) == TWINS

@@ -177,14 +177,29 @@ def _truths(row: Mapping[str, Any], base: int) -> Iterator[Variant]:
 
 def _extra(row: Mapping[str, Any], base: int, keys: Sequence[str]) -> Iterator[Variant]:
     extra = row.get("extra_info")
+    as_text = isinstance(extra, str)
+    if isinstance(extra, str):  # JSON text, as some recipes store it
+        extra = _decoded(extra)
     present = list(extra) if isinstance(extra, Mapping) else []
     asked = [key for key in keys if key not in ("ground_truth", "data_source", "reward_model", "extra_info")]
     for key in [*(key for key in present if key in keys), *(key for key in asked if key not in present)][:8]:
         for value in VALUES:
-            changed = {**(extra or {}), key: value}
+            changed = {**(extra if isinstance(extra, Mapping) else {}), key: value}
             if value is DROP:
                 del changed[key]
-            yield Variant(base, {**deepcopy(dict(row)), "extra_info": changed or None}, "fields", strict=True)
+            if as_text and isinstance(value, bytes):
+                continue  # JSON has no bytes
+            whole: Any = json.dumps(changed) if as_text else changed
+            made = {**deepcopy(dict(row)), "extra_info": whole if changed else None}
+            yield Variant(base, made, "fields", strict=True)
+
+
+def _decoded(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except (json.JSONDecodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _whole_extra(row: Mapping[str, Any], base: int) -> Iterator[Variant]:

@@ -63,18 +63,20 @@ def _row(before: dict[str, Any], after: dict[str, Any], job: dict[str, Any]) -> 
     if not isinstance(metadata, dict):
         yield f"{job['metadata_key']} is {type(metadata).__name__}, not a dict"
         metadata = {}
-    truth = before.get("reward_model")
+    truth = decoded(before.get("reward_model"))
     if job["label_key"] and isinstance(truth, dict) and "ground_truth" in truth:
         label = after[job["label_key"]]
         if not same(label, truth["ground_truth"]):
             yield f"the label is {label!r}, the ground truth {truth['ground_truth']!r}"
     prompt = before.get(job["source_prompt"])
+    if isinstance(after[job["input_key"]], list):
+        prompt = decoded(prompt)
     if job["raw_prompt"] and isinstance(prompt, list) and prompt:
         prompt = prompt[0]["content"]
     changed = {*ROW_KEYS, job["source_prompt"]} if job.get("rows_changed") else set()
     if not changed and not same(prompt, after[job["input_key"]]):
         yield "the prompt changed"
-    info = before.get("extra_info")
+    info = decoded(before.get("extra_info"))
     for key, value in info.items() if isinstance(info, dict) else ():
         if not same(metadata.get(key), value):
             yield f"extra_info[{key!r}] changed from {value!r} to {metadata.get(key)!r}"
@@ -86,8 +88,19 @@ def _row(before: dict[str, Any], after: dict[str, Any], job: dict[str, Any]) -> 
     for column in sorted(kept - changed):
         if column not in after:
             yield f"column {column} was dropped"
-        elif not same(before[column], after[column]):
+        elif not same(before[column], after[column]) and not same(decoded(before[column]), after[column]):
             yield f"column {column} changed"
+
+
+def decoded(value: Any) -> Any:
+    """The structure that a JSON text holds; any other value as it is."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
+        return value
+    try:
+        found = json.loads(value)
+    except (json.JSONDecodeError, RecursionError):
+        return value
+    return found if isinstance(found, (dict, list)) else value
 
 
 def same(left: Any, right: Any) -> bool:
