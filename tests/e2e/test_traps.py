@@ -91,13 +91,19 @@ def test_r04_what_fails_in_verl_is_refused_by_name(migrate: Migrate, launch: str
 @pytest.mark.parametrize("launch", ["run_plain.sh", "run_callable.sh", "run_decorated.sh"])
 def test_r05_every_kind_of_async_reward_is_awaited(migrate: Migrate, launch: str) -> None:
     outcome = migrate("r05_async", launch)
-    assert outcome.document["verdict"] == "rehearsed"
     assert "async def reward_func(" in outcome.text("reward_r05_async.py")
-    assert agrees(outcome)
+    assert {check["status"] for check in outcome.check(6)} == {"passed"}
+    (parity,) = outcome.check(3)
+    if launch == "run_plain.sh":
+        assert outcome.document["verdict"] == "rehearsed"
+        assert agrees(outcome)
+    else:  # verl asks iscoroutinefunction, which says no here, and never awaits what it gets
+        assert parity["status"] == "not_checkable"
+        assert "not 'coroutine'" in parity["summary"]
 
 
 def test_r06_a_reward_that_hangs_is_bounded(migrate: Migrate) -> None:
-    outcome = migrate("r06_hanging")
+    outcome = migrate("r06_hanging", "", "--parity-cases", "300")
     (parity,) = outcome.check(3)
     assert outcome.document["verdict"] == "rehearsed"
     assert "CALL_SECONDS = 300.0" in outcome.text("reward_r06_hanging.py")
