@@ -39,8 +39,7 @@ def main(argv: list[str]) -> None:
     """One side over all conversations."""
     side, path = argv[1], Path(argv[2])
     job = json.loads(path.read_text(encoding="utf-8"))
-    for name in (*job["environment"],):
-        os.environ[name] = job["environment"][name]
+    os.environ.update(job["environment"])
     answer: dict[str, Any] = {}
     worker = threading.Thread(target=lambda: answer.update(_run(side, job)), name="rollout")
     worker.start()

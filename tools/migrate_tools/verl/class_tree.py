@@ -116,6 +116,13 @@ class ClassTree:
             return None
 
 
+def registers(decorator: ast.expr, name: str, function: str = "register") -> bool:
+    """Whether a decorator is a call of `function` ("register", or "Owner.register") with this name."""
+    if not isinstance(decorator, ast.Call) or not f".{ast.unparse(decorator.func)}".endswith(f".{function}"):
+        return False
+    return any(isinstance(word, ast.Constant) and word.value == name for word in decorator.args)
+
+
 def _imports(tree: ast.Module, name: str) -> list[ImportedName]:
     """The imports anywhere in a module that bind `name`."""
     found: list[ImportedName] = []

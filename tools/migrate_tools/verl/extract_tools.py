@@ -9,6 +9,7 @@ from pathlib import Path
 import migrate_tools
 from migrate_tools.model import MultiTurn, VerlRef
 from migrate_tools.verl import source
+from migrate_tools.verl.class_tree import registers
 from migrate_tools.verl.extract import Extracted, NotExtractable, extract_function, locate
 from migrate_tools.verl.module_finder import ModuleFinder
 
@@ -86,15 +87,11 @@ def parser_class(name: str, verl_root: Path, recipe_root: Path) -> tuple[Path, s
         except (SyntaxError, ValueError):
             continue
         for node in tree.body:
-            if isinstance(node, ast.ClassDef) and any(_registers(item, name) for item in node.decorator_list):
+            if isinstance(node, ast.ClassDef) and any(
+                registers(item, name, "ToolParser.register") for item in node.decorator_list
+            ):
                 return path, node.name
     raise NotExtractable(
         f"multi_turn.format {name}: no tool parser of that name in the recipe or in verl",
         "name the verl checkout that has it with --verl-root",
     )
-
-
-def _registers(decorator: ast.expr, name: str) -> bool:
-    if not isinstance(decorator, ast.Call) or not ast.unparse(decorator.func).endswith("ToolParser.register"):
-        return False
-    return any(isinstance(word, ast.Constant) and word.value == name for word in decorator.args)

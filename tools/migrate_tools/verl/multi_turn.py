@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import AgentLoopSpec, DataSpec, InteractionSpec, MultiTurn, Note, SourceRef, VerlRef
-from migrate_tools.verl.class_tree import ClassTree, Lineage
+from migrate_tools.verl.class_tree import ClassTree, Lineage, registers
 from migrate_tools.verl.module_finder import ModuleFinder
 from migrate_tools.verl.paths import walk
 from migrate_tools.verl.tools_reader import ToolReader
@@ -155,15 +155,9 @@ def registered_loop(finder: ModuleFinder, folder: Path, name: str) -> Lineage | 
         except (SyntaxError, ValueError):
             continue
         for node in tree.body:
-            if isinstance(node, ast.ClassDef) and any(_registers(item, name) for item in node.decorator_list):
+            if isinstance(node, ast.ClassDef) and any(registers(item, name) for item in node.decorator_list):
                 return ClassTree(finder, path).inside(path, node.name)
     return None
-
-
-def _registers(decorator: ast.expr, name: str) -> bool:
-    if not isinstance(decorator, ast.Call) or ast.unparse(decorator.func).rpartition(".")[2] != "register":
-        return False
-    return any(isinstance(word, ast.Constant) and word.value == name for word in decorator.args)
 
 
 def _missing(reader: ToolReader, text: str, place: SourceRef | None) -> None:
