@@ -13,7 +13,7 @@ from migrate_tools.parity.newjob import STAGE, STANDIN, Context
 from migrate_tools.parity.oracle import last_line
 from migrate_tools.parity.sandbox_data import fresh_folder, load_rows
 from migrate_tools.parity.tool_cases import WRITERS, conversations
-from migrate_tools.relax.reward_module import ROLLOUT_METADATA
+from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, python_env, python_mounts
 from migrate_tools.verl import source
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from migrate_tools.model import ExampleFile, Launch, MultiTurn
 from migrate_tools.relax.formatting import format_python, render_template
-from migrate_tools.relax.reward_module import ROLLOUT_METADATA
+from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
 from migrate_tools.verl.extract import Extracted
 
 PARTS = "PARTS"

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from migrate_tools.model import Launch, Translation
 from migrate_tools.relax.formatting import commented, format_python, render_template
 from migrate_tools.relax.hooks import name_hook_modules
+from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
 from migrate_tools.relax.reward_code import (
     BLOCKING,
     FOUR,
@@ -35,8 +36,6 @@ RELAX_METADATA: Final = (
     "start_rollout_id",
 )  # fmt: skip
 """Relax contract, section 3: names that Relax (and this module) write into the metadata."""
-ROLLOUT_METADATA: Final = "verl_rollout"
-"""Key of the metadata under which a rollout of tools leaves what verl's agent loop hands to the reward."""
 WORKER_TRAITS: Final = frozenset({"signal", "process", "import:math_verify"})
 SWALLOWS: Final = ("prime", "rate_limited")
 """Managers under which any exception of the scorer is a reward of 0.0."""

@@ -26,6 +26,7 @@ from migrate_tools.rehearsal.runtime.taped import install_tape
 from migrate_tools.rehearsal.runtime.training_hooks import check_training_hooks
 from migrate_tools.relax.contract import Parsed, load_contract
 from migrate_tools.relax.flag_rules import check_config_keys, check_rules
+from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
 
 REPORT_VARIABLE = "MIGRATE_REHEARSAL_REPORT"
 """Environment variable: where the report goes."""
@@ -232,7 +233,7 @@ def _check_samples(samples: Sequence[Sample], per_prompt: int, report: Report) -
 
 
 def _rollout_says(sample: Sample) -> dict[str, Any]:
-    found = sample.metadata.get("verl_rollout")
+    found = sample.metadata.get(ROLLOUT_METADATA)
     return found if isinstance(found, dict) else {}
 
 
