@@ -41,6 +41,8 @@ class Call(Frozen):
     """Sent in the mode of that name; in the others it is written into the prompt."""
     max_tokens: int
     temperature: float = 0.0
+    purpose: str = ""
+    """What the question is for; recorded, never sent."""
 
 
 class RawReply(Frozen):
@@ -51,6 +53,8 @@ class RawReply(Frozen):
     """Name and arguments (JSON text) of each call the server reported as such."""
     finish: Finish = "stop"
     usage: Usage | None = None
+    why: str = ""
+    """The words of a refusal."""
 
 
 class Wire(Protocol):

@@ -28,6 +28,11 @@ _NAMED = re.compile(
 _BEARER = re.compile(r"(?P<name>bearer)(?P<gap>\s+)(?P<value>[A-Za-z0-9_\-.=+/]{16,})", re.IGNORECASE)
 _URL = re.compile(r"(?P<name>[a-z][a-z0-9+]*://[^\s/:@$]+)(?P<gap>:)(?P<value>[^\s/:@$]{6,})(?=@)", re.IGNORECASE)
 _LOGIN = re.compile(r"(?P<name>wandb\s+login)(?P<gap>\s+(?:--relogin\s+)?)(?P<value>[0-9a-f]{40})\b")
+_KEY_BODY = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
+    r"(?:.{0,20000}?-----END [A-Z ]*PRIVATE KEY-----|(?:(?:[\s\"']|\\n)*[A-Za-z0-9+/=]{16,})*)",
+    re.DOTALL,
+)
 _TOKENS = tuple((kind, re.compile(pattern)) for kind, pattern in _TOKEN_KINDS)
 _PLACEHOLDER = re.compile(
     r"^(?:your|my|the|xx|\.\.\.|<|dummy|empty|none|null|false|true|test|fake|placeholder|change|example)"
@@ -49,7 +54,8 @@ def find_secrets(text: str, file: str) -> list[Secret]:
 
 @lru_cache(maxsize=8192)  # the settings of many launches are the same few texts
 def redact(text: str) -> str:
-    """The text with every credential replaced by a fixed mark."""
+    """The text with every credential replaced by a fixed mark; of a private key the whole block."""
+    text = _KEY_BODY.sub(REMOVED, text)
     for _, pattern in _TOKENS:
         text = pattern.sub(REMOVED, text)
     for pattern in (_NAMED, _BEARER, _URL, _LOGIN):
