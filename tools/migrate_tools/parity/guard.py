@@ -37,6 +37,15 @@ def check_example(example_dir: Path, old: Collection[str] = ()) -> tuple[str, ..
     return tuple(problems)
 
 
+def check_module(text: str, old: Collection[str] = ()) -> tuple[str, ...]:
+    """The same for the text of one module ("LINE: what it does").
+
+    Raises:
+        SyntaxError: it is not Python.
+    """
+    return tuple(f"{line}: {what}" for line, what in sorted(set(_Reader(old).problems(ast.parse(text)))))
+
+
 def old_modules(old: Collection[str]) -> frozenset[str]:
     """Dotted names under which files of the old scorer can be imported."""
     names: set[str] = set()

@@ -1,0 +1,146 @@
+"""What an edit of a Python file may not bring in, compared with the first draft and the recipe's own code."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from migrate_tools.parity.guard import check_module, folded
+
+from migrate_agent.llm.handlers import Handlers, broad_handlers, widened
+from migrate_agent.llm.python_uses import COMPUTING, PARTLY, imports, is_power, uses
+
+LONG_LITERAL = 8
+"""From this many characters on, a text of the frozen inputs in the code is no accident."""
+TABLE = 3
+"""So many new literals that are whole values of the frozen inputs are a table of them."""
+_HIDDEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\x00]")
+_CODING = re.compile(r"^[ \t\f]*#.*?coding[:=]", re.MULTILINE)
+_ADDRESS = re.compile(r"\b(?:https?|ftp|file|wss?)://")
+_PLACE = re.compile(r"^(?:/|~)[\w.]|\.\./|(?:^|/)migration/|^/proc|^/dev")
+_DUNDER = re.compile(r"__[A-Za-z]+__")
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """Texts of the frozen inputs: responses, and whole values of the rows."""
+
+    texts: tuple[str, ...] = ()
+    values: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What the original does, and so its port may do."""
+
+    originals: tuple[str, ...]
+    """Module texts: the file as first drafted, and the recipe's code that it comes from."""
+    own: frozenset[str] = frozenset()
+    """Dotted names of the example's modules."""
+    old: tuple[str, ...] = ()
+    """Files of the old scorer."""
+    frozen: Frozen = Frozen()
+
+
+def python_problems(text: str, allowed: Allowed) -> list[str]:
+    """One line for every thing that an edited module may not do; empty when it may stay."""
+    if problem := _unreadable(text):
+        return [problem]
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return [f"{getattr(error, 'lineno', None) or 1}: not Python: {error.args[0] if error.args else error}"]
+    originals = [parsed for item in allowed.originals if (parsed := _parsed(item)) is not None]
+    found = [
+        *_imports(tree, originals, allowed.own),
+        *_uses(tree, originals),
+        *widened(broad_handlers(tree), _joined_handlers(originals)),
+        *_literals(tree, originals, allowed),
+    ]
+    lines = [f"{line}: {what}" for line, what in sorted(set(found))]
+    return [*lines, *(line for line in check_module(text, allowed.old) if line not in lines)]
+
+
+def _unreadable(text: str) -> str:
+    if match := _HIDDEN.search(text.removeprefix("\ufeff")):
+        return f"{text.count(chr(10), 0, match.start()) + 1}: a character that cannot be seen"
+    head = "\n".join(text.split("\n")[:2])
+    return "1: names an encoding of its own" if _CODING.search(head) else ""
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _imports(tree: ast.Module, originals: Iterable[ast.Module], own: Collection[str]) -> Iterator[tuple[int, str]]:
+    known = {name for item in originals for _, name in imports(item)}
+    for line, name in imports(tree):
+        root = name.partition(".")[0]
+        inside = name in own or (name.startswith(".") and any(item.endswith(f".{name.strip('.')}") for item in own))
+        computing = root in COMPUTING | set(PARTLY) and not (root in COMPUTING and is_power(name))
+        if name not in known and not inside and not computing:
+            yield line, f"imports {name}, which the original does not"
+
+
+def _uses(tree: ast.Module, originals: Iterable[ast.Module]) -> Iterator[tuple[int, str]]:
+    known = {text for item in originals for text in uses(item)}
+    for text, line in uses(tree).items():
+        if text not in known:
+            yield line, f"`{text[:120]}` is not in the original"
+
+
+def _joined_handlers(originals: Iterable[ast.Module]) -> Handlers:
+    joined = Handlers()
+    for item in originals:
+        found = broad_handlers(item)
+        joined.count |= found.count
+        joined.inside |= found.inside
+        joined.outside |= found.outside
+    return joined
+
+
+def _literals(tree: ast.Module, originals: Iterable[ast.Module], allowed: Allowed) -> Iterator[tuple[int, str]]:
+    known = "\n".join(text for item in originals for _, text in _texts(item))
+    numbers = {str(value) for item in originals for _, value in _numbers(item)}
+    new = [(line, text) for line, text in _texts(tree) if text and text not in known]
+    for line, text in new:
+        if _ADDRESS.search(text):
+            yield line, f"names an address that the original does not: {text[:60]!r}"
+        elif _PLACE.search(text):
+            yield line, f"names a path that the original does not: {text[:60]!r}"
+        elif _DUNDER.search(text):
+            yield line, f"names an internal of Python in a text: {text[:60]!r}"
+        elif len(text.strip()) >= LONG_LITERAL and any(text.strip() in item for item in allowed.frozen.texts):
+            yield line, f"holds a text of the frozen inputs: {text[:60]!r}"
+    whole = [(line, text) for line, text in new if text.strip() in allowed.frozen.values]
+    whole += [
+        (line, str(value))
+        for line, value in _numbers(tree)
+        if str(value) not in numbers and str(value) in allowed.frozen.values and abs(value) > 1
+    ]
+    if len({text for _, text in whole}) >= TABLE:
+        yield whole[0][0], f"holds {len(whole)} whole values of the frozen inputs"
+
+
+def _texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and text of every string that stands in the code or is put together from constants; no docstrings."""
+    skipped: set[int] = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if id(node) in skipped or not isinstance(node, ast.expr):
+            continue
+        text = folded(node)
+        if text is not None:
+            yield node.lineno, text
+
+
+def _numbers(tree: ast.AST) -> Iterator[tuple[int, float]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+            yield node.lineno, node.value  # type: ignore[misc]
