@@ -15,6 +15,7 @@ from migrate_tools import __version__
 from migrate_tools.errors import MigrateError
 
 from migrate_agent.cli_data import convert_data
+from migrate_agent.cli_llm import BudgetCalls, BudgetSeconds, BudgetTokens, BudgetUsd, Llm, LlmMode, Replay
 
 INTERNAL_ERROR = 70
 INTERRUPTED = 130
@@ -66,13 +67,6 @@ class RelaxVersion(StrEnum):
     latest = "latest"
     studio = "studio"
     infra = "infra"
-
-
-class Llm(StrEnum):
-    """Whether a language model may be asked."""
-
-    auto = "auto"
-    off = "off"
 
 
 Recipe = Annotated[Path, typer.Argument(help="Folder of the verl recipe.", show_default=False)]
@@ -146,13 +140,18 @@ def run(
     mode_default: Annotated[Mode, typer.Option(help="Mode of the scripts when none is given.")] = Mode.sync,
     batch_policy: Policy = BatchPolicy.on_policy,
     sandbox: Sandbox = SandboxKind.auto,
-    llm: Annotated[Llm, typer.Option(help="No step asks a model yet, so both values mean off.")] = Llm.auto,
+    llm: LlmMode = Llm.auto,
+    budget_usd: BudgetUsd = None,
+    budget_tokens: BudgetTokens = None,
+    budget_seconds: BudgetSeconds = None,
+    budget_calls: BudgetCalls = None,
     smoke: Annotated[
         Smoke, typer.Option(help="One GPU step: auto: where there is a GPU; required: stop without one.")
     ] = Smoke.auto,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Do everything, write nothing.")] = False,
     as_json: Json = False,
     resume: Annotated[str | None, typer.Option(metavar="RUN_ID", help="Go on with a run that was cut off.")] = None,
+    replay: Replay = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that a person edited.")] = False,
     relax_version: RelaxName = None,
     contract_file: ContractFile = None,
@@ -183,8 +182,11 @@ def run(
         parity_seconds=parity_seconds,
         rollouts=tuple(rollouts or ()),
         model_configs=tuple(model_config or ()),
+        llm=llm.value,
+        budgets={"usd": budget_usd, "tokens": budget_tokens, "seconds": budget_seconds, "calls": budget_calls},
     )
-    return command.run(options, resume=resume, dry_run=dry_run, force=force, as_json=as_json)
+    how = command.How(resume=resume, replay=replay, dry_run=dry_run, force=force, as_json=as_json)
+    return command.run(options, how)
 
 
 @app.command()

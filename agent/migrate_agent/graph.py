@@ -78,9 +78,12 @@ def _after_plan(state: RunState, context: Context) -> str:
 def _observed(name: str, node: Node, context: Context, observer: Observer) -> Callable[[RunState], RunState]:
     def call(state: RunState) -> RunState:
         observer(name, None)
+        context.trace("node", {"name": name})
         begin = time.monotonic()
         update = node(state, context)
-        observer(name, time.monotonic() - begin)
+        took = time.monotonic() - begin
+        context.trace("node", {"name": name, "seconds": round(took, 4)})
+        observer(name, took)
         return update
 
     return call

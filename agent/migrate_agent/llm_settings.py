@@ -25,6 +25,10 @@ Note = Callable[[str, dict[str, Any]], None]
 """Takes one event of the structured log: its kind and its facts."""
 
 
+def unnoted(kind: str, facts: dict[str, Any]) -> None:
+    """Takes an event and forgets it."""
+
+
 class Limits(Frozen):
     """How much may be spent in one run; None: no limit."""
 
@@ -89,7 +93,7 @@ def open_model(
     run_folder: Path,
     *,
     say: Callable[[str], None] = lambda text: None,
-    note: Note = lambda kind, facts: None,
+    note: Note = unnoted,
     environment: Mapping[str, str] | None = None,
 ) -> Asker | None:
     """The model of one run, which records every exchange in `run_folder`; None where no model may or can be asked.
@@ -113,6 +117,8 @@ def open_model(
         return open_replay(settings, source, run_folder / TAPE, note)
     endpoint = endpoint_of(environment)
     if endpoint is None:
+        if environment.get("OPENAI_API_KEY"):
+            say("no model is asked: MIGRATE_AGENT_MODEL names none")
         return None
     from migrate_agent.llm.opening import open_live
 

@@ -14,6 +14,8 @@ from migrate_tools.errors import UsageError
 from migrate_tools.model import Frozen, Mode
 from migrate_tools.verl.secrets import redact, redact_variable
 
+from migrate_agent.llm_settings import LlmSettings
+
 HASHED_WHOLE = 8 << 20
 """Files up to this many bytes count with their content; larger ones with size, head and tail."""
 SKIPPED_FOLDERS = {".git", "__pycache__", ".venv", "node_modules"}
@@ -45,6 +47,7 @@ class RunRequest(Frozen):
     """Absolute paths of files or folders with responses that verl logged."""
     model_configs: dict[str, dict[str, Any]] = {}
     """Contents of the config.json given with --model-config, by model name; "" stands for every model."""
+    llm: LlmSettings = LlmSettings()
 
 
 def algo_name(text: str) -> str:
@@ -100,9 +103,10 @@ def shell_variable(text: str) -> tuple[str, str]:
 
 
 def run_id(request: RunRequest) -> str:
-    """Sixteen hex digits over the recipe's files, the options and our version."""
+    """Sixteen hex digits over the recipe's files, the options and our version; budgets may grow when a run goes on."""
     digest = hashlib.sha256()
-    digest.update(f"{__version__}\n{request.model_dump_json()}\n".encode())
+    options = request.model_dump_json(exclude={"llm": {"limits", "replay"}})
+    digest.update(f"{__version__}\n{options}\n".encode())
     digest.update(fingerprint(Path(request.recipe)).encode())
     for path in map(Path, request.rollouts):
         digest.update(fingerprint(path).encode() if path.is_dir() else _content_mark(path))

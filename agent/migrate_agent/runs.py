@@ -24,6 +24,9 @@ from migrate_tools.model import Frozen
 from migrate_agent.request import RunRequest, run_id
 
 Model = TypeVar("Model", bound=Frozen)
+REPLAY = "-replay"
+"""Ends the name of the folder in which a run is repeated, beside the folder of that run."""
+_RUN = re.compile(r"[0-9a-f]{16}")
 
 
 def home() -> Path:
@@ -45,8 +48,8 @@ class RunFolder:
 
     @property
     def id(self) -> str:
-        """The run id, which is the folder's name."""
-        return self.root.name
+        """The run id: the folder's name, for a replay that of the repeated run."""
+        return self.root.name.removesuffix(REPLAY)
 
     @property
     def database(self) -> Path:
@@ -109,6 +112,10 @@ class RunFolder:
         """The request that started this run."""
         return RunRequest.model_validate_json((self.root / "request.json").read_text("utf-8"))
 
+    def keep_request(self, request: RunRequest) -> None:
+        """Writes the request that this run goes on with."""
+        write_bytes(self.root / "request.json", request.model_dump_json(indent=1).encode())
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keeps a second process out of this run.
@@ -139,12 +146,30 @@ def new_run(request: RunRequest) -> RunFolder:
         MachineError: the folder cannot be made.
         UsageError: the same run is in progress.
     """
-    run = RunFolder(runs_home() / run_id(request))
+    return _fresh(RunFolder(runs_home() / run_id(request)), request)
+
+
+def replay_run(text: str) -> RunFolder:
+    """A fresh folder to repeat the run with this id in; its request names the tape.
+
+    Raises:
+        UsageError: there is none, or its recipe or this program changed since.
+    """
+    run = open_run(text)
+    request = run.request()
+    if run_id(request) != run.id:
+        hint = "a replay needs both as they were"
+        raise UsageError(f"the recipe {request.recipe} or migrate-agent changed since run {run.id} was made", hint)
+    settings = request.llm.model_copy(update={"replay": str(run.root)})
+    return _fresh(RunFolder(runs_home() / f"{run.id}{REPLAY}"), request.model_copy(update={"llm": settings}))
+
+
+def _fresh(run: RunFolder, request: RunRequest) -> RunFolder:
     try:
         run.root.mkdir(parents=True, exist_ok=True)
         with run.locked():
             _empty(run.root)
-            write_bytes(run.root / "request.json", request.model_dump_json(indent=1).encode())
+            run.keep_request(request)
     except OSError as error:
         raise MachineError(
             f"cannot write the run folder {run.root}: {error.strerror}", "set MIGRATE_AGENT_HOME"
@@ -159,8 +184,12 @@ def open_run(text: str) -> RunFolder:
         UsageError: there is none.
     """
     run = RunFolder(runs_home() / text)
-    if not re.fullmatch(r"[0-9a-f]{16}", text) or not (run.root / "request.json").is_file():
-        known = sorted(path.name for path in runs_home().glob("*") if (path / "request.json").is_file())
+    if not _RUN.fullmatch(text) or not (run.root / "request.json").is_file():
+        known = sorted(
+            path.name
+            for path in runs_home().glob("*")
+            if _RUN.fullmatch(path.name) and (path / "request.json").is_file()
+        )
         raise UsageError(f"there is no run {text!r} in {runs_home()}", f"known: {', '.join(known[-5:]) or 'none'}")
     return run
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from migrate_tools.errors import MachineError, RefusedInput, UsageError
+from migrate_tools.errors import BudgetError, MachineError, RefusedInput, UsageError
 from migrate_tools.model import CheckResult, Example, ExampleFile, Mode
 
 from migrate_agent.console import progress, table
@@ -17,11 +17,13 @@ from migrate_agent.engine import Engine, Progress
 from migrate_agent.evidence import parity_files
 from migrate_agent.graph import run_graph
 from migrate_agent.ledger import SETTINGS
+from migrate_agent.llm_settings import TAPE, Limits, LlmSettings, open_model
 from migrate_agent.nodes import Context
 from migrate_agent.relax_contract import choose
 from migrate_agent.request import RunRequest, algo_name, checked_algo_name, existing_rollouts, shell_variable
-from migrate_agent.runs import RunFolder, new_run, open_run, write_bytes
+from migrate_agent.runs import RunFolder, new_run, open_run, replay_run, write_bytes
 from migrate_agent.state import RunState
+from migrate_agent.trace import open_trace
 from migrate_agent.verdict import EXIT_CODES
 
 
@@ -47,42 +49,82 @@ class Options:
     parity_seconds: float | None = None
     rollouts: tuple[Path, ...] = ()
     model_configs: tuple[str, ...] = ()
+    llm: Literal["auto", "off"] = "auto"
+    budgets: Mapping[str, float | None] = field(default_factory=dict)
+    """Limits that were given, by the names of `Limits`."""
 
 
-def run(options: Options, *, resume: str | None, dry_run: bool, force: bool, as_json: bool) -> int:
-    """Runs or resumes; returns the exit code.
+@dataclass(frozen=True)
+class How:
+    """What is done with a run, beside what it makes."""
+
+    resume: str | None = None
+    replay: str | None = None
+    dry_run: bool = False
+    force: bool = False
+    as_json: bool = False
+
+
+def run(options: Options, how: How) -> int:
+    """Runs, resumes or repeats; returns the exit code.
 
     Raises:
         MigrateError: what stops the run, with its own exit code; the destination is then untouched.
     """
     from migrate_agent.local_engine import LocalEngine
 
-    if resume is None:
-        request = make_request(options)
-        folder = new_run(request)
-    else:
-        folder = open_run(resume)
-        request = folder.request()
+    folder = run_folder(options, how)
+    request = folder.request()
+    if how.replay is not None and options.out is not None:
+        request = request.model_copy(update={"destination": str(options.out.resolve())})
     with progress() as say, folder.locked():
         engine = LocalEngine(say, request.sandbox)
         if request.relax_version.endswith(".json"):
             say(f"flag contract: {engine.contract_name(request)}")
         if request.smoke == "required" and (obstacle := engine.smoke_obstacle()):
             raise MachineError(f"--smoke required, but {obstacle}", "run it where there is one, or use --smoke auto")
-        state = execute(folder, request, engine, say, resume=resume is not None)
+        state = execute(folder, request, engine, say, resume=how.resume is not None)
         result = folder.get(state["result"])
         refused = state["verdict"] == "refused"
-        if not dry_run and not refused:
+        if not how.dry_run and not refused:
             say(f"install into {request.destination}")
-            install(folder, state, request, result, force=force)
+            install(folder, state, request, result, force=how.force)
     document = json.loads(result["json"])
-    print(result["json"], end="") if as_json else print(summary(document, request, dry_run=dry_run))
+    print(result["json"], end="") if how.as_json else print(summary(document, request, dry_run=how.dry_run))
     if refused:
         for reason in document["reasons"]:
             print(f"migrate-agent: refused: {reason}", file=sys.stderr)
     if why := engine.no_sandbox():
         raise MachineError(f"nothing of the recipe could be run: {why.message}", why.hint)
     return EXIT_CODES[document["verdict"]]
+
+
+def run_folder(options: Options, how: How) -> RunFolder:
+    """The folder of the new, the resumed or the repeated run.
+
+    Raises:
+        MigrateError: there is no such run, or the options contradict each other.
+    """
+    if how.resume and how.replay:
+        raise UsageError("--resume and --replay exclude each other", "give one of them")
+    if how.replay is not None:
+        if options.recipe is not None:
+            raise UsageError("--replay takes the recipe and the options of that run", "leave the recipe out")
+        return replay_run(how.replay)
+    if how.resume is None:
+        return new_run(make_request(options))
+    folder = open_run(how.resume)
+    request = folder.request()
+    mode = "off" if options.llm == "off" else request.llm.mode
+    settings = request.llm.model_copy(update={"mode": mode, "limits": limits(options, request.llm.limits)})
+    if settings != request.llm:
+        folder.keep_request(request.model_copy(update={"llm": settings}))
+    return folder
+
+
+def limits(options: Options, base: Limits) -> Limits:
+    """The limits with those that were given on the command line."""
+    return base.model_copy(update={name: value for name, value in options.budgets.items() if value is not None})
 
 
 def make_request(options: Options) -> RunRequest:
@@ -123,6 +165,7 @@ def make_request(options: Options) -> RunRequest:
         parity_seconds=options.parity_seconds,
         rollouts=existing_rollouts(options.rollouts),
         model_configs=read_model_configs(options.model_configs),
+        llm=LlmSettings(mode=options.llm, limits=limits(options, Limits())),
     )
 
 
@@ -173,13 +216,20 @@ def execute(folder: RunFolder, request: RunRequest, engine: Engine, say: Progres
         else:
             seconds[node] = round(seconds.get(node, 0.0) + took, 4)
 
-    context = Context(folder, request, engine, say)
+    trace = open_trace(folder.root, folder.id, say)
     try:
-        return run_graph(context, observe, resume=resume)
+        model = open_model(request.llm, folder.root, say=say, note=trace)
+        trace("run", {"id": folder.id, "resumed": resume, "model": model.model if model else None})
+        state = run_graph(Context(folder, request, engine, say, model, trace), observe, resume=resume)
+        trace("verdict", {"verdict": state["verdict"], "spent": model.budget.facts() if model else None})
+        return state
+    except BudgetError as error:
+        raise type(error)(error.message, error.hint.replace("RUN_ID", folder.id)) from None
     except Exception as error:
         error.migrate_agent_log = folder.log  # type: ignore[attr-defined]
         raise
     finally:
+        trace.close()
         write_bytes(folder.root / "timings.json", json.dumps(seconds).encode())
 
 
@@ -195,8 +245,16 @@ def install(folder: RunFolder, state: RunState, request: RunRequest, result: Map
         folder.models(CheckResult, state["checks"]) if "checks" in state else (),
         redact,
     )
+    evidence = {**evidence, **tape_evidence(folder.root)}
     example = with_report(folder.model(Example, state["example"]), result, evidence, destination)
     write_example(example, destination, force=force)
+
+
+def tape_evidence(run: Path) -> dict[str, str]:
+    """The tape as a file of the report; none where no model was asked."""
+    path = run / TAPE
+    text = path.read_text("utf-8") if path.is_file() else ""
+    return {TAPE: text} if text.count("\n") > 1 else {}
 
 
 def with_report(example: Example, result: Mapping[str, str], evidence: Mapping[str, str], destination: Path) -> Example:

@@ -23,7 +23,7 @@ from migrate_agent.llm.errors import (
 )
 from migrate_agent.llm.schema_form import holds, schema_text, strict_schema
 from migrate_agent.llm.talk import Call, Message, Mode, RawReply, Shape, Wire
-from migrate_agent.llm_settings import Note
+from migrate_agent.llm_settings import Note, unnoted
 
 ANSWER_TOKENS = 8192
 LEAST_ANSWER_TOKENS = 1024
@@ -40,7 +40,7 @@ class Asker:
         *,
         budget: Budget,
         capability: Capability = Capability(),  # noqa: B008
-        note: Note = lambda kind, facts: None,
+        note: Note = unnoted,
         answer_tokens: int = ANSWER_TOKENS,
     ) -> None:
         self.model = model

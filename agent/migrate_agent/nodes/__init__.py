@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from migrate_tools.model import CheckResult, Conserved, Example, Recipe, Translation
 
 from migrate_agent.engine import Draft, Engine
+from migrate_agent.llm_settings import Note, unnoted
 from migrate_agent.request import RunRequest
 from migrate_agent.runs import RunFolder
 from migrate_agent.state import RunState
+
+if TYPE_CHECKING:
+    from migrate_agent.llm.talk import Model
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,9 @@ class Context:
     request: RunRequest
     engine: Engine
     progress: Callable[[str], None]
+    model: Model | None = None
+    """None: no model is asked."""
+    trace: Note = unnoted
 
     def recipe(self, state: RunState) -> Recipe:
         """The recipe that `inspect` stored."""

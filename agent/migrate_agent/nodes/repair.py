@@ -64,6 +64,7 @@ def _pending(
         "what": repaired.what,
         "outcome": "pending",
     }
+    context.trace("edit", {**attempt})
     draft = repaired.draft
     if draft.translations != context.translations(state):
         draft = Draft(draft.translations, rendered(state, context, draft.translations))

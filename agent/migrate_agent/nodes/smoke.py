@@ -7,6 +7,7 @@ from migrate_agent.nodes import Context
 from migrate_agent.nodes.plan import movable
 from migrate_agent.nodes.test import stage_example
 from migrate_agent.state import RunState
+from migrate_agent.trace import log_checks
 
 
 def smoke(state: RunState, context: Context) -> RunState:
@@ -17,4 +18,5 @@ def smoke(state: RunState, context: Context) -> RunState:
     results = context.engine.smoke(
         recipe, Draft(kept, draft.example), context.request, context.run.stage, context.run.work
     )
+    log_checks(context.trace, results)
     return {"smoke": context.run.put_models(results)}

@@ -13,6 +13,7 @@ from migrate_agent.engine import Draft
 from migrate_agent.nodes import Context
 from migrate_agent.nodes.plan import movable
 from migrate_agent.state import Attempt, RunState
+from migrate_agent.trace import log_checks
 
 Score = tuple[int, int]
 
@@ -31,6 +32,7 @@ def test(state: RunState, context: Context) -> RunState:
     improved = score(results) < score(context.run.models(CheckResult, best["checks"]))
     outcome = "improved" if improved else "no better, rolled back"
     judged: list[Attempt] = [*attempts[:-1], {**attempts[-1], "outcome": outcome}]
+    context.trace("judged", {**judged[-1]})
     kept = current if improved else best
     return {
         "example": kept["example"],
@@ -47,7 +49,9 @@ def run_checks(state: RunState, context: Context) -> tuple[CheckResult, ...]:
     draft = Draft(kept, context.draft(state).example)
     stage_example(draft.example, context.run.stage)
     frozen = {name: context.run.get(digest) for name, digest in state["oracle"].items()}
-    return context.engine.check(recipe, draft, frozen, context.request, context.run.stage, context.run.work)
+    results = context.engine.check(recipe, draft, frozen, context.request, context.run.stage, context.run.work)
+    log_checks(context.trace, results)
+    return results
 
 
 def stage_example(example: Example, stage: Path) -> None:
