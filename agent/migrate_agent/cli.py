@@ -286,7 +286,7 @@ def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Build the sandbox image and fetch the verl wheel.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Say what this machine has: sandbox, verl source, tools, GPU, model key."""
+    """Say what this machine has: sandbox, verl source, tools, GPU, model."""
     from migrate_agent.commands import doctor as command
 
     return command.doctor(fix=fix, as_json=as_json)

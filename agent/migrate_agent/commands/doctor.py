@@ -32,7 +32,7 @@ class Finding(Frozen):
 
 def doctor(*, fix: bool, as_json: bool) -> int:
     """Prints the findings; returns 3 when something that a run needs is missing, else 0."""
-    findings = [*_sandbox(fix), _verl(fix), _python(), *_tools(), _gpu(), _scorers(), _key()]
+    findings = [*_sandbox(fix), _verl(fix), _python(), *_tools(), _gpu(), _scorers(), _model()]
     if as_json:
         print(json.dumps([finding.model_dump() for finding in findings], indent=1))
     else:
@@ -106,11 +106,30 @@ def _scorers() -> Finding:
     return Finding(name="scorer packages", state="optional" if absent else "ok", detail=detail)
 
 
-def _key() -> Finding:
-    there = bool(os.environ.get("OPENAI_API_KEY"))
-    return Finding(
-        name="model key", state="optional", detail=f"OPENAI_API_KEY: {'yes' if there else 'no'} (not used yet)"
-    )
+def _model() -> Finding:
+    """The configured model, asked a few short questions; what it can do is kept for later runs."""
+    from migrate_agent.llm_settings import endpoint_of
+
+    try:
+        endpoint = endpoint_of(os.environ)
+    except MigrateError as error:
+        return Finding(name="model", state="missing", detail=error.line())
+    if endpoint is None:
+        return Finding(name="model", state="optional", detail="none: MIGRATE_AGENT_MODEL is not set; rules work alone")
+    from migrate_agent.llm.budget import price_of
+    from migrate_agent.llm.capability import remember
+    from migrate_agent.llm.client import OpenAiWire
+    from migrate_agent.llm.probe import probe
+
+    found = probe(endpoint, OpenAiWire(endpoint))
+    who = f"{endpoint.model} at {endpoint.place}"
+    if found.capability is None:
+        return Finding(name="model", state="missing", detail=found.words)
+    remember(endpoint, found.capability)
+    price = price_of(endpoint)
+    cost = "unknown price: tokens only" if price is None else f"{price.input:g}/{price.output:g} USD a million tokens"
+    state: Literal["ok", "missing"] = "missing" if found.listed is False else "ok"
+    return Finding(name="model", state=state, detail=f"{who}: {found.words}; {cost}")
 
 
 def _attempt(name: str, action: Callable[[], str], *, needed: bool = False) -> Finding:

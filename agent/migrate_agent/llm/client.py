@@ -101,6 +101,21 @@ class OpenAiWire:
         except (ValueError, KeyError, TypeError):
             return None
 
+    def calls_tools(self, model: str) -> bool:
+        """Whether a question that wants a tool gets a real call; our own questions never need one."""
+        parameters = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+        function = {"name": "read_file", "description": "Reads a file.", "parameters": parameters}
+        body: dict[str, Any] = {
+            "model": model,
+            "messages": [{"role": "user", "content": "Read the file reward.py with the tool."}],
+            "tools": [{"type": "function", "function": function}],
+        }
+        try:
+            reply = raw_reply(json.loads(self._client.chat.completions.with_raw_response.create(**body).text))
+        except (self._openai.OpenAIError, ValueError):
+            return False
+        return reply is not None and bool(reply.tool_calls)
+
     def _once(self, call: Call, timeout: float) -> RawReply:
         response = self._client.chat.completions.with_raw_response.create(**self._body(call), timeout=timeout)
         try:
