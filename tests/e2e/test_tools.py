@@ -39,7 +39,7 @@ def test_tools_are_migrated_and_rehearsed(migrate: Migrate) -> None:
         ("CREATE_KWARGS = True", "CREATE_KWARGS = False", 4, "conversations differ: "),
         ("MAX_ASSISTANT_TURNS = 4", "MAX_ASSISTANT_TURNS = None", 4, "conversations differ: many turns"),
         ("if done:\n", "if True:\n", 6, "no result of a tool reached a sample"),
-        ("[0] * len(seen)", "[1] * len(seen)", 6, "trained tokens are not those that the engine returned"),
+        ("episode.add(seen, 0,", "episode.add(seen, 1,", 6, "trained tokens are not those that the engine returned"),
     ],
 )  # fmt: skip
 def test_a_faulty_environment_is_caught(

@@ -11,6 +11,7 @@ from migrate_tools.rehearsal.runtime.training_hooks import NOT_RUN
 
 _FACTS = (
     "turns",
+    "drills",
     "data",
     "rollout",
     "engine",
@@ -71,6 +72,10 @@ def _judge(run: RehearsalRun, translation: Translation, found: Finding) -> None:
     )
     if turns := report.get("turns"):
         found.summary += f"; {turns['samples_with_results']} samples saw results of tools"
+    if drills := report.get("drills"):
+        found.summary += (
+            f"; drilled: {drills.get('episodes', 0)} episodes at once, {drills.get('aborts', 0)} aborts resumed"
+        )
     skipped = [flag for flag, text in report.get("training_hooks", {}).items() if text == NOT_RUN]
     if skipped:
         found.summary += f"; not run, there is no torch here: {', '.join(skipped)}"

@@ -18,7 +18,11 @@ from migrate_tools.sandbox import Job, Limits, Mount, Sandbox, python_env, pytho
 
 REPORT = "report.json"
 CONTRACT = "contract.json"
+DEBUG_DATA = "rollout/0.pt"
+"""The rehearsed samples, below the run's folder, as Relax's --load-debug-rollout-data reads them."""
 SECONDS = 300.0
+DRILLED: Mode = "sync"
+"""The mode in which a rollout of the example's own is drilled; it is the same code in both."""
 ANY_MODEL = "qwen3-8B"
 """Model script for examples that leave the choice to the user (MODEL_CONFIG)."""
 
@@ -106,6 +110,8 @@ def rehearse(
                 "NUM_GPUS": str(per_node),
                 "MIGRATE_REHEARSAL_REPORT": f"/work/{REPORT}",
                 "MIGRATE_REHEARSAL_RELAX": version,
+                "MIGRATE_REHEARSAL_DEBUG_DATA": f"/work/{DEBUG_DATA}",
+                **({"MIGRATE_REHEARSAL_DRILLS": "1"} if mode == DRILLED else {}),
                 **({"MIGRATE_REHEARSAL_TAPE": json.dumps(tape)} if tape else {}),
                 **({"MIGRATE_REHEARSAL_CALLS": json.dumps(list(calls))} if calls else {}),
             },

@@ -6,7 +6,7 @@ from typing import Any
 
 from migrate_tools.model import ExampleFile, Launch, MultiTurn
 from migrate_tools.relax.formatting import format_python, render_template
-from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
+from migrate_tools.relax.metadata_names import RESUME_METADATA, ROLLOUT_METADATA
 from migrate_tools.verl.extract import Extracted
 
 PARTS = "PARTS"
@@ -28,6 +28,7 @@ def multi_turn_files(launch: Launch, found: Extracted, *, algo: str) -> list[Exa
         "env_module": f"env_{algo}",
         "parts": PARTS,
         "rollout_metadata": ROLLOUT_METADATA,
+        "resume_metadata": RESUME_METADATA,
         "schema_class": "OpenAIFunctionToolSchema",
         "class_name": "".join(part.capitalize() for part in algo.split("_")) + "Env",
         "schemas": {tool.name: tool.parameters for tool in turns.tools},

@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 
 from migrate_tools.rehearsal.runtime.tokenizer import END, Tokenizer
 
@@ -68,7 +68,7 @@ class Script:
                 replies = self._replies[tuple(input_ids)] = _replies(None, next(self._shift), self.calls)
             kind, text, finish = next(replies)
             self.kinds[kind] += 1
-        ids = self.tokenizer.encode(text)
+        ids = self.tokenizer.sampled(text)
         if finish == "stop":
             ids.append(self.tokenizer.eos_token_id)
         if len(ids) > limit:
@@ -105,10 +105,20 @@ def _replies(label: Any, shift: int, calls: Sequence[str] = ()) -> Iterator[tupl
             yield kind, _GARBAGE, "stop"
 
 
+class Replies(Protocol):
+    """Who decides what the engine says."""
+
+    tokenizer: Tokenizer
+
+    def reply(self, input_ids: Sequence[int], limit: int) -> tuple[list[int], str, str]:
+        """Token ids, finish type ("stop", "length", "abort") and kind of the answer, at most `limit` tokens."""
+        ...
+
+
 class Engine:
     """The HTTP server; `port` is known once it is made. Use as a context manager."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Replies) -> None:
         self.script = script
         self.requests: list[str] = []
         """What was wrong with requests."""

@@ -41,7 +41,7 @@ class GenerateState(metaclass=SingletonMeta):
 
     def __init__(self, args: Any) -> None:
         self.args = args
-        self.tokenizer = Tokenizer()
+        self.tokenizer = Tokenizer(media=bool(getattr(args, "multimodal_keys", None)))
         self.processor = None
         self.aborted = False
         self.semaphore = asyncio.Semaphore(64)

@@ -17,6 +17,8 @@ from typing import Any
 
 from migrate_tools.rehearsal.runtime import convert
 from migrate_tools.rehearsal.runtime.dataset import DataError, Dataset
+from migrate_tools.rehearsal.runtime.debug_data import write_debug_data
+from migrate_tools.rehearsal.runtime.drills import Drills
 from migrate_tools.rehearsal.runtime.engine import Engine, Script
 from migrate_tools.rehearsal.runtime.generate import GenerateState, SingletonMeta, sampling_params
 from migrate_tools.rehearsal.runtime.hooks import LAG_LIMIT, Loop, RewardHook, describe, load_function
@@ -34,6 +36,12 @@ CALLS_VARIABLE = "MIGRATE_REHEARSAL_CALLS"
 """Environment variable: texts with tool calls, as a JSON list, for examples with tools."""
 VERSION_VARIABLE = "MIGRATE_REHEARSAL_RELAX"
 """Environment variable: the Relax version of the contract."""
+
+
+DRILLS_VARIABLE = "MIGRATE_REHEARSAL_DRILLS"
+"""Environment variable: set when a rollout of the example's own is to be drilled."""
+DEBUG_VARIABLE = "MIGRATE_REHEARSAL_DEBUG_DATA"
+"""Environment variable: where the samples go, in the form of Relax's --load-debug-rollout-data."""
 
 
 class Stop(Exception):
@@ -94,6 +102,11 @@ def _rehearse(argv: Sequence[str], report: Report) -> None:
             rollout = Rollout(args, loop, reward)
             _train(args, rollout, script, train, report)
             _evaluate(args, rollout, script, state, report)
+            if args.custom_generate_function_path and os.environ.get(DRILLS_VARIABLE):
+                drills = Drills(args, rollout.generate, engine, train.samples, script.calls)
+                problems, report.data["drills"] = drills.run(loop)
+                for text in problems:
+                    report.fail(text)
         finally:
             if reward is not None:
                 reward.close()
@@ -210,6 +223,8 @@ def _train(args: Namespace, rollout: Rollout, script: Script, data: Dataset, rep
         "statuses": dict(Counter(sample.status.name for sample in samples)),
     }
     _check_samples(samples, per_prompt, report)
+    if target := os.environ.get(DEBUG_VARIABLE):
+        write_debug_data(Path(target), samples)
     if script.calls:
         _check_turns(samples, script, report)
     if rollout.reward is None:
