@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,22 @@ def parity_files(
             launch = check.name.partition(":")[2]
             files[f"parity/test_parity_{_plain(launch)}.py"] = redact(str(case))
     return files
+
+
+def rollout_data(work: Path) -> dict[str, Path]:
+    """Path below `migration/` -> the rehearsed samples of a launch, for Relax's --load-debug-rollout-data."""
+    from migrate_tools.rehearsal.rehearse import DEBUG_DATA, DRILLED
+
+    found = sorted((work / "rehearsal").glob(f"*/{DRILLED}/{DEBUG_DATA}"))
+    return {f"rollout/{_plain(path.parents[2].name)}/{path.name}": path for path in found}
+
+
+def copy_rollouts(work: Path, base: Path) -> None:
+    """Put the rehearsed samples below `base`, the example's folder migration/."""
+    for name, source in rollout_data(work).items():
+        target = base / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
 
 
 def _plain(launch: str) -> str:

@@ -14,7 +14,7 @@ from migrate_tools.model import CheckResult, Example, ExampleFile, Mode
 
 from migrate_agent.console import progress, table
 from migrate_agent.engine import Engine, Progress
-from migrate_agent.evidence import parity_files
+from migrate_agent.evidence import copy_rollouts, parity_files
 from migrate_agent.graph import run_graph
 from migrate_agent.ledger import SETTINGS
 from migrate_agent.llm_settings import TAPE, Limits, LlmSettings, open_model
@@ -246,8 +246,14 @@ def install(folder: RunFolder, state: RunState, request: RunRequest, result: Map
         redact,
     )
     evidence = {**evidence, **tape_evidence(folder.root)}
-    example = with_report(folder.model(Example, state["example"]), result, evidence, destination)
+    plain = folder.model(Example, state["example"])
+    example = with_report(plain, result, evidence, destination)
+    base = destination / "examples" / example.algo / "migration"
+    report = base / "migration.json"
+    before = report.read_text("utf-8") if report.is_file() else ""
     write_example(example, destination, force=force)
+    if report.read_text("utf-8") != before:  # an equal run keeps its samples, as it keeps its report
+        copy_rollouts(folder.work, base)
 
 
 def tape_evidence(run: Path) -> dict[str, str]:

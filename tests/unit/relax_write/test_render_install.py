@@ -176,3 +176,9 @@ def test_a_failure_half_way_leaves_everything_as_it_was(tmp_path: Path, monkeypa
         write_example(example(examples__demo__a="2", scripts__tools__b="2"), tmp_path, force=False)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert not (tmp_path / "scripts").exists()
+
+
+def test_the_readme_says_how_a_gpu_goes_on_from_the_rehearsed_samples() -> None:
+    text = rendered([make_launch()], [CODE]).file("examples/demo/README.md").text
+    assert "--rollout-batch-size 2 --global-batch-size" in text
+    assert 'load-debug-rollout-data "$PWD/examples/demo/migration/rollout/' in text

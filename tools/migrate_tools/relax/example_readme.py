@@ -33,7 +33,13 @@ def render_readme(
     for item in translations:
         environment |= launches[item.launch].reward.environment
     scripts = [
-        {"name": script_name(item), "origin": launches[item.launch].script, "model": item.model_dir_name or "?"}
+        {
+            "name": script_name(item),
+            "origin": launches[item.launch].script,
+            "model": item.model_dir_name or "?",
+            "launch": item.launch,
+            "samples": item.batch.n_samples_per_prompt if item.batch else 1,
+        }
         for item in translations
     ]
     return render_template(
