@@ -88,7 +88,7 @@ class LocalEngine:
         project = Path(recipe.project_root)
         found = extract_reward(launch.reward, launch.data, project_root=project, verl=launch.verl)
         clean: dict[str, Any] = {"code": self.redact(found.code), "header": self.redact(found.header)}
-        if launch.multi_turn is not None and not obstacle(launch.multi_turn):
+        if launch.multi_turn is not None and not obstacle(launch.multi_turn, launch.verl.version):
             made = extract_tools(
                 launch.multi_turn, project_root=project, recipe_root=Path(recipe.root), verl=launch.verl
             )

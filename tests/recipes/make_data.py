@@ -76,6 +76,13 @@ TRAPS: dict[str, list[dict[str, Any]]] = {
         }
         for index in range(16)
     ],
+    "user_quiz": [
+        {
+            **row("synthetic", str(index), index),
+            "extra_info": {"index": index, "interaction_kwargs": {"name": "teacher", "ground_truth": str(index)}},
+        }
+        for index in range(16)
+    ],
 }
 
 

@@ -202,6 +202,8 @@ class ToolSpec(Frozen):
     direct: the tool's arguments are its own parameters instead of one `parameters`."""
     own_create: bool = False
     """Whether a class of the recipe defines create (else the base's, which keeps nothing)."""
+    reads_episode: bool = False
+    """Whether it reads the state of the episode (verl's agent_data)."""
     parameters: dict[str, Any] | None = None
     """The whole function schema, as the chat template gets it; None when only the running class knows it."""
     config: dict[str, Any] = {}
@@ -242,6 +244,9 @@ class MultiTurn(Frozen):
     interactions: tuple[InteractionSpec, ...] = ()
     loops: tuple[AgentLoopSpec, ...] = ()
     """Agent loops of the recipe; verl's own ("single_turn_agent", "tool_agent") are not listed."""
+    runner: Literal["agent_loop", "engine"] = "agent_loop"
+    """What runs tools and users. engine: verl's SGLang rollout (up to 0.6, in the mode sync), which makes a tool once
+    an episode and asks it for a reward at the end; agent_loop: verl's tool agent loop."""
     default_loop: str = ""
     """Loop of rows without an agent_name; "" before verl had agent loops (0.3 and 0.4: the engine runs the tools)."""
     row_loops: bool = False
@@ -258,6 +263,11 @@ class MultiTurn(Frozen):
     truncate_side: str = "middle"
     missing: tuple[Note, ...] = ()
     """Files and classes that are named and not at hand."""
+
+    @property
+    def needs_prompt(self) -> bool:
+        """Whether something reads the messages of the conversation, the prompt's included."""
+        return bool(self.interactions or self.loops) or any(tool.reads_episode for tool in self.tools)
 
 
 class Launch(Frozen):

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from migrate_tools.mapping.turns import obstacle
 from migrate_tools.model import AgentLoopSpec, InteractionSpec, Launch, MultiTurn, Note, ToolSpec, VerlRef
-from migrate_tools.relax.env_module import kept_side, multi_turn_files, version_pair
+from migrate_tools.relax.env_module import kept_side, multi_turn_files
 from migrate_tools.verl.extract import Extracted
+from migrate_tools.verl.multi_turn import version_pair
 from writer_inputs import make_launch
 
 TOOLS = """
@@ -58,13 +59,15 @@ SHOUT = ToolSpec(
 )
 
 
-def env_module(folder: Path, version: str, monkeypatch: pytest.MonkeyPatch, **limits: Any) -> ModuleType:
+def env_module(
+    folder: Path, version: str, monkeypatch: pytest.MonkeyPatch, code: str = TOOLS, **limits: Any
+) -> ModuleType:
     """The environment of a launch with one tool, imported."""
     turns = MultiTurn(tools=(SHOUT,), **limits)
     launch: Launch = make_launch().model_copy(
         update={"multi_turn": turns, "verl": VerlRef(version=version, root="/nowhere", how="made up")}
     )
-    tools = Extracted(code=TOOLS, entry="PARTS", is_async=False)
+    tools = Extracted(code=code, entry="PARTS", is_async=False)
     files = multi_turn_files(launch, Extracted(code="", entry="x", is_async=False, tools=tools), algo="demo")
     for file in files:
         path = folder / file.path
@@ -208,10 +211,6 @@ def test_versions_and_sides() -> None:
         (MultiTurn(), "multi-turn is on and no tool is named"),
         (MultiTurn(tools=(SHOUT,), manager_class="a.M"), "the agent loop manager a.M replaces verl's whole rollout"),
         (MultiTurn(loops=(AgentLoopSpec(name="x", class_name="a.B"),)), "the agent loop x (a.B) is the recipe's own"),
-        (
-            MultiTurn(interactions=(InteractionSpec(name="u", class_name="a.U"),)),
-            "the simulated user u (a.U) is not carried over",
-        ),
         (MultiTurn(missing=(Note(code="c", text="gone"),)), "gone"),
         (
             MultiTurn(tools=(SHOUT.model_copy(update={"kind": "mcp"}),)),
@@ -225,3 +224,90 @@ def test_versions_and_sides() -> None:
 )
 def test_what_cannot_be_written_is_named(turns: MultiTurn, why: str) -> None:
     assert obstacle(turns) == why
+
+
+USERS = """
+
+class Teacher:
+    seen, ended = [], []
+    def __init__(self, config):
+        self.config = config
+    async def start_interaction(self, instance_id=None, **kwargs):
+        if kwargs.get("truth") == "none":
+            raise KeyError("truth")
+        return instance_id
+    async def generate_response(self, instance_id, messages, **kwargs):
+        Teacher.seen.append([dict(message) for message in messages])
+        right = messages[-1]["content"] == kwargs["truth"]
+        return right, f"{self.config['name']} says {'yes' if right else 'no'}", 1.0 if right else None, {}
+    async def finalize_interaction(self, instance_id, **kwargs):
+        Teacher.ended.append(instance_id)
+
+PARTS["users"] = {"teacher": Teacher}
+"""
+ROW = {
+    "interaction_kwargs": {"name": "teacher", "truth": "42"},
+    "raw_prompt": [{"role": "user", "content": "How many?"}],
+}
+
+
+def user_module(folder: Path, monkeypatch: pytest.MonkeyPatch, **limits: Any) -> ModuleType:
+    user = InteractionSpec(name="teacher", class_name="a.Teacher", file="a.py", config={"mood": "good"})
+    return env_module(folder, "0.7.1", monkeypatch, code=TOOLS + USERS, interactions=(user,), **limits)
+
+
+def test_a_simulated_user_answers_what_holds_no_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = user_module(tmp_path, monkeypatch)
+    sample = SimpleNamespace(metadata=dict(ROW))
+    env = module.build_env(sample=sample, args=None)
+
+    async def run() -> list[Any]:
+        seen = [await env.step(text) for text in ("41<|im_end|>", CALL, "42<|im_end|>")]
+        await env.finish()
+        await env.finish()
+        return seen
+
+    seen = asyncio.run(run())
+    assert [(item["messages"][0]["role"], item["messages"][0]["content"], done) for item, done, _ in seen] == [
+        ("user", "teacher says no", False),
+        ("tool", "id- HI!", False),
+        ("user", "teacher says yes", True),
+    ]
+    teacher = sys.modules["examples.demo.tools_demo"].Teacher
+    assert [message["content"] for message in teacher.seen[-1]] == [
+        "How many?", "41", "teacher says no", CALL, "id- HI!", "42",
+    ]  # fmt: skip
+    assert teacher.ended == [env.request_id], "once, and only the conversation that began"
+    assert sample.metadata["verl_rollout"] == {"num_turns": 7, "tool_rewards": [0.5], "turn_scores": [1.0]}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {},
+        {"interaction_kwargs": None},
+        {"interaction_kwargs": {"name": "nobody"}},
+        {"interaction_kwargs": {"name": "teacher", "truth": "none"}},
+    ],
+)
+def test_a_row_without_its_user_ends_after_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
+) -> None:
+    module = user_module(tmp_path, monkeypatch)
+    seen, after = talk(module, "41", metadata=row)
+    assert (seen, after["num_turns"]) == (["done"], 2)
+
+
+def test_limits_end_a_conversation_before_the_user_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = user_module(tmp_path, monkeypatch, max_user_turns=1)
+    seen, after = talk(module, "1", "2", metadata=dict(ROW))
+    assert (seen, after["num_turns"]) == ([["teacher says no"], "done"], 4)
+
+
+@pytest.mark.parametrize(
+    ("version", "why"), [("0.5.0", "0.5.0"), ("0.6.1", ""), ("0.7.1", ""), ("0.8.0", "0.8.0"), ("0.9.1", "0.9.1")]
+)
+def test_only_some_agent_loops_ask_users(version: str, why: str) -> None:
+    turns = MultiTurn(interactions=(InteractionSpec(name="u", class_name="a.U"),))
+    wanted = f"no agent loop of verl {why} asks simulated users: u (a.U) is never asked" if why else ""
+    assert obstacle(turns, version) == wanted

@@ -74,7 +74,7 @@ def transform(layout: Layout, chunk: Chunk, remarks: Remarks | None = None) -> t
     new = {
         "prompt": prompt,
         "label": _label(layout, reward, batch.num_rows),
-        "extra_info": _metadata(layout, columns, reward, batch.num_rows, bad),
+        "extra_info": _metadata(layout, columns, reward, prompt, bad),
     }
     for name, kind in layout.media:
         column = columns.get(name)
@@ -286,9 +286,10 @@ def _label(layout: Layout, reward: Any, rows: int) -> Any:
     return pa.array(texts, type=pa.string())
 
 
-def _metadata(layout: Layout, columns: dict[str, Any], reward: Any, rows: int, bad: list[BadRow]) -> Any:
+def _metadata(layout: Layout, columns: dict[str, Any], reward: Any, prompt: Any, bad: list[BadRow]) -> Any:
     """The former extra_info with what stands beside it; a missing value becomes one with empty fields."""
     fields: dict[str, Any] = {}
+    rows = len(prompt)
     former = _struct(layout, columns.get("extra_info"), "extra_info", bad)
     if former is not None and not pa.types.is_null(former.type):
         fields = {item.name: pc.struct_field(former, [index]) for index, item in enumerate(former.type)}
@@ -297,6 +298,8 @@ def _metadata(layout: Layout, columns: dict[str, Any], reward: Any, rows: int, b
     beside |= {name: columns.get(name) for name in BESIDE}
     if reward is not None and pa.types.is_struct(reward.type) and reward.type.get_field_index("style") >= 0:
         beside["style"] = pc.struct_field(reward, [reward.type.get_field_index("style")])
+    if layout.plan.prompt_in_metadata:
+        beside["raw_prompt"] = prompt
     for name, value in beside.items():
         if value is None and not (name == "data_source" or (name == "ability" and name in own)):
             continue

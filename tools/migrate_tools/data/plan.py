@@ -14,6 +14,7 @@ MEDIA_COLUMNS: tuple[tuple[str, str], ...] = (("images", "image"), ("videos", "v
 MEDIA_ALWAYS = False
 RAW_PROMPT = False
 FLAT_LABEL = False
+PROMPT_IN_METADATA = False
 TOOLS = ""
 
 BATCH_BYTES = 16 << 20
@@ -38,6 +39,8 @@ class ConvertPlan:
     """verl took the content of the first message as it is."""
     flat_label: bool = FLAT_LABEL
     """Labels become text: most reward types built into Relax take nothing else."""
+    prompt_in_metadata: bool = PROMPT_IN_METADATA
+    """Keep the messages of the prompt as raw_prompt in extra_info too: a simulated user reads the conversation."""
     row_function: bool = True
     """Apply what the recipe's own data set class does to a row, where the script has it."""
     tools: str = TOOLS

@@ -4,30 +4,50 @@ from __future__ import annotations
 
 from migrate_tools.mapping.draft import Draft
 from migrate_tools.model import MultiTurn
+from migrate_tools.verl.multi_turn import version_pair
 
 TURNS, AGENT = "actor_rollout_ref.rollout.multi_turn.", "actor_rollout_ref.rollout.agent."
 GENERATE = "--custom-generate-function-path"
 TOOL_LOOPS = frozenset({"tool_agent", "single_turn_agent", ""})
 
 
-def obstacle(turns: MultiTurn) -> str:
-    """Why the multi-turn side cannot be written, by name; empty when it can."""
+def obstacle(turns: MultiTurn, verl_version: str = "") -> str:
+    """Why the multi-turn side cannot be written, by name; empty when it can.
+
+    Simulated users: verl/experimental/agent_loop/tool_agent_loop.py of 0.6 and 0.7, and the SGLang rollout up to 0.6.
+    """
     for note in turns.missing:
         return note.text
     if turns.manager_class:
         return f"the agent loop manager {turns.manager_class} replaces verl's whole rollout"
     for loop in turns.loops:
         return f"the agent loop {loop.name} ({loop.class_name}) is the recipe's own"
-    for user in turns.interactions:
-        return f"the simulated user {user.name} ({user.class_name}) is not carried over"
+    if turns.interactions and turns.runner == "agent_loop" and not (0, 6) <= version_pair(verl_version) < (0, 8):
+        user = turns.interactions[0]
+        why = "no agent loop of verl {} asks simulated users: {} ({}) is never asked"
+        return why.format(verl_version, user.name, user.class_name)
     for tool in turns.tools:
         if tool.kind == "mcp":
             return f"the tools of {tool.class_name} are asked from MCP servers when training starts"
         if tool.kind == "base_tool" and tool.parameters is None:
             return f"the schema of the tool {tool.name} is made when its class is"
-    if not turns.tools:
+    if not turns.tools and not turns.interactions:
         return "multi-turn is on and no tool is named"
     return ""
+
+
+def _without_agent_name(draft: Draft, turns: MultiTurn) -> str:
+    """What it means that no row is known to choose the tool agent loop."""
+    if draft.facts.launch.data.known_from == "files":
+        return (
+            "the rows have no column agent_name, so verl runs them single-turn and never asks the "
+            f"{'users' if turns.interactions else 'tools'}; the example does what multi_turn says (to train as verl "
+            "does, leave the multi_turn settings out)"
+        )
+    return (
+        "rows choose verl's tool agent loop by their column agent_name, which is not known here; a row without it is "
+        f"single-turn in verl and may {'be answered by a user' if turns.interactions else 'use tools'} in Relax"
+    )
 
 
 def place_turns(draft: Draft) -> dict[str, object]:
@@ -35,7 +55,7 @@ def place_turns(draft: Draft) -> dict[str, object]:
     turns = draft.facts.launch.multi_turn
     if turns is None:
         return {}
-    why = obstacle(turns)
+    why = obstacle(turns, draft.facts.launch.verl.version)
     if why:
         draft.cap("multi-turn", why)
         return {}
@@ -52,6 +72,9 @@ def place_turns(draft: Draft) -> dict[str, object]:
         "data.function_tool_path",
     )
     draft.say(files, "derived", (f"file: env_{algo}.py",), "tools are in the example's environment")
+    draft.say(
+        TURNS + "interaction_config_path", "derived", (f"file: env_{algo}.py",), "the example's environment answers"
+    )
     limits = ("max_assistant_turns", "max_user_turns", "max_turns", "max_parallel_calls", "format")
     cuts = ("max_tool_response_length", "tool_response_truncate_side")
     draft.say(
@@ -60,10 +83,5 @@ def place_turns(draft: Draft) -> dict[str, object]:
     if turns.default_loop == "tool_agent":
         draft.say(AGENT + "default_agent_loop", "exact", flag, "verl's tool agent loop")
     elif turns.default_loop == "single_turn_agent" and not turns.row_loops:
-        draft.note(
-            "agent-name",
-            "rows choose verl's tool agent loop by their column agent_name, which is not known here; a row without it "
-            "is single-turn in verl and may use tools in Relax",
-            TURNS + "enable",
-        )
+        draft.note("agent-name", _without_agent_name(draft, turns), TURNS + "enable")
     return {"rollout_interaction_env_path": f"examples.{algo}.env_{algo}"}

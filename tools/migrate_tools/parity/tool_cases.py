@@ -20,6 +20,18 @@ EXAMPLES: dict[str, tuple[Any, ...]] = {
     "array": ([1, 2], [], ["x"]),
     "object": ({"key": "value"}, {}),
 }
+MANY = 12
+"""Turns of the longest conversation; where the recipe's limit is higher, it is not reached."""
+LONGEST_TRUTH = 2000
+ANSWERS = (
+    "#### {}",
+    "Let me think. The answer is {}.",
+    "\\boxed{{{}}}",
+    "<think>Some steps.</think>\n<answer>{}</answer>",
+    'final_answer: "{}"',
+    "generated_note:\n{}",
+)
+"""Forms of an answer that simulated users of the field look for."""
 WRONG: tuple[Any, ...] = ("text", 12, None, [1, [2]], {"a": {"b": 1}}, True)
 
 
@@ -62,6 +74,7 @@ def conversations(turns: MultiTurn, metadata: Sequence[dict[str, Any]]) -> list[
     """
     write = WRITERS[turns.format]
     found: list[dict[str, Any]] = []
+    tools = turns.tools
 
     def add(family: str, *texts: str, row: int = 0) -> None:
         found.append({"row": row, "family": family, "texts": [text + END for text in texts]})
@@ -70,20 +83,24 @@ def conversations(turns: MultiTurn, metadata: Sequence[dict[str, Any]]) -> list[
     add("empty", "")
     for text in BROKEN[turns.format]:
         add("broken", text)
-        add("broken", f"{text}\n{write(turns.tools[0].name, _arguments(turns.tools[0].parameters))}")
+        if tools:
+            add("broken", f"{text}\n{write(tools[0].name, _arguments(tools[0].parameters))}")
     add("unknown name", write("no_such_tool", {"a": 1}), "done")
-    for value in (None, "text", [1], 3):
-        add("arguments are no object", write(turns.tools[0].name, value), "done")
-    for tool in turns.tools:
+    for value in (None, "text", [1], 3) if tools else ():
+        add("arguments are no object", write(tools[0].name, value), "done")
+    for tool in tools:
         for family, arguments in _variants(tool.parameters):
             add(family, f"Let me use it.\n{write(tool.name, arguments)}", "done")
-    names = list(itertools.islice(itertools.cycle(turns.tools), turns.max_parallel_calls + 2))
+    names = list(itertools.islice(itertools.cycle(tools), turns.max_parallel_calls + 2))
     for count in range(2, len(names) + 1):
         calls = [write(tool.name, _arguments(tool.parameters, number)) for number, tool in enumerate(names[:count])]
         add("several calls", "\n".join(calls), "done")
-    calls = [write(tool.name, _arguments(tool.parameters)) for tool in turns.tools]
-    many = max(turns.max_assistant_turns or 0, turns.max_user_turns or 0, 3) + 2
-    add("many turns", *itertools.islice(itertools.cycle(calls), many))
+    many = min(max(turns.max_assistant_turns or 0, turns.max_user_turns or 0, 3) + 2, MANY)
+    if tools:
+        calls = [write(tool.name, _arguments(tool.parameters)) for tool in tools]
+        add("many turns", *itertools.islice(itertools.cycle(calls), many))
+    if turns.interactions:
+        _with_user(add, turns, metadata, many)
     for number, row in enumerate(metadata):
         for tool in turns.tools:
             for arguments in _row_arguments(tool.parameters, row, tool.name):
@@ -91,11 +108,38 @@ def conversations(turns: MultiTurn, metadata: Sequence[dict[str, Any]]) -> list[
     return found
 
 
+def _with_user(add: Callable[..., None], turns: MultiTurn, metadata: Sequence[dict[str, Any]], many: int) -> None:
+    """Conversations with a simulated user: answers in the usual forms, right and wrong, early and late."""
+    for row, known in enumerate(metadata or [{}]):
+        truths = _truths(known)
+        for text in ("I do not know.", f"{END} {END}", "<think>long</think> #### 0", "x" * LONG):
+            add("user: wrong answers", *[text] * many, row=row)
+        for truth in truths:
+            for number, form in enumerate(ANSWERS):
+                add("user: right answer", form.format(truth), "#### 1", row=row)
+                if not number:
+                    add("user: right at last", "#### -1", *["I am not sure."] * (many - 3), form.format(truth), row=row)
+                    add("user: right, then wrong", form.format(truth), "#### -1", form.format(truth), row=row)
+    if turns.tools:
+        call = WRITERS[turns.format](turns.tools[0].name, _arguments(turns.tools[0].parameters))
+        add("user and tools", call, "#### 1", call, "#### 2")
+
+
+def _truths(row: dict[str, Any]) -> list[str]:
+    """Texts and numbers that the row tells its user."""
+    own = row.get("interaction_kwargs") or {}
+    values = [value for key, value in own.items() if key != "name" and isinstance(value, str | int | float)]
+    return list(dict.fromkeys(str(value)[:LONGEST_TRUTH] for value in values if not isinstance(value, bool)))[:4]
+
+
 def engine_calls(turns: MultiTurn) -> tuple[str, ...]:
-    """Calls that a rehearsal's engine makes: each tool rightly, an unknown one, a broken one, two at once."""
+    """What a rehearsal's engine says between its answers.
+
+    Each tool called rightly, an unknown one, a broken call, two at once; without tools an answer that a user asks back.
+    """
     write = WRITERS.get(turns.format)
     if write is None or not turns.tools:
-        return ()
+        return ("I do not know.",) if turns.interactions else ()
     right = [write(tool.name, _arguments(tool.parameters)) for tool in turns.tools]
     return (*right, write("no_such_tool", {"a": 1}), BROKEN[turns.format][0] + "\n" + right[0], "\n".join(right * 2))
 

@@ -15,6 +15,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import itertools
 import json
 import logging
 import os
@@ -22,7 +23,7 @@ import sys
 import threading
 import types
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -87,7 +88,11 @@ class OldSide:
             tool = made(config=json.loads(json.dumps(spec["config"])), tool_schema=valid)
             self.tools[tool.name] = tool
         self.parser = _parser(job["verl_root"], turns["format"])
-        self.call = _method(Path(job["verl_root"]) / LOOP_FILE, "_call_tool", schemas)
+        self.parser.tokenizer.special = job["special_tokens"]
+        loop_file = Path(job["verl_root"]) / LOOP_FILE
+        self.call = _method(loop_file, "_call_tool", schemas)
+        self.users = _users(job["users"])
+        self.ask = _method(loop_file, "_handle_interacting_state", schemas) if self.users else None
         self.loop = SimpleNamespace(
             tools=self.tools,
             max_tool_response_length=turns["max_tool_response_length"],
@@ -96,12 +101,15 @@ class OldSide:
 
     async def talk(self, item: Mapping[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
         """The states GENERATING and PROCESSING_TOOLS of verl's loop, with scripted answers."""
-        turns, seen = self.job["turns"], []
+        turns = self.job["turns"]
+        seen: list[list[dict[str, Any]]] = []
         kwargs = metadata.get("tools_kwargs") or {}
         state = SimpleNamespace(
-            messages=[], tools_kwargs=kwargs, metrics={}, request_id="1", extra_fields={}, user_turns=0,
-            assistant_turns=0, image_data=None, tool_rewards=[], turn_scores=[],
+            messages=[dict(message) for message in metadata.get("raw_prompt") or ()], tools_kwargs=kwargs, metrics={},
+            request_id=str(next(_NUMBERS)), extra_fields={}, user_turns=0, assistant_turns=0, image_data=None,
+            tool_rewards=[], turn_scores=[], prompt_ids=[], response_mask=[], response_logprobs=[],
         )  # fmt: skip
+        await self._begin(state, metadata)
         for text in item["texts"]:
             state.assistant_turns += 1
             if turns["max_assistant_turns"] and state.assistant_turns >= turns["max_assistant_turns"]:
@@ -109,15 +117,39 @@ class OldSide:
             if turns["max_user_turns"] and state.user_turns >= turns["max_user_turns"]:
                 break
             calls = await self._calls(text)
+            if self.users:
+                said = self.parser.tokenizer.decode(skip_special_tokens=True)
+                state.messages.append({"role": "assistant", "content": said})
             if not calls:
-                break
+                if self.ask is None or await self._user_ends(state, seen):
+                    break
+                continue
             made = [self._one(call, kwargs, state) for call in calls[: turns["max_parallel_calls"]]]
             results = await asyncio.gather(*made)
             if any(isinstance(result, BaseException) for result in results):
                 break
             state.user_turns += 1
             seen.append([_seen(response, reward) for response, reward in results])
-        return {"turns": seen, "num_turns": state.user_turns + state.assistant_turns + 1}
+            state.messages += [{"role": "tool", "content": response.text or ""} for response, _ in results]
+        return {
+            "turns": seen,
+            "num_turns": state.user_turns + state.assistant_turns + 1,
+            "scores": [_number(score) for score in state.turn_scores],
+        }
+
+    async def _begin(self, state: Any, metadata: dict[str, Any]) -> None:
+        """The start of verl's `run`, for a row with a simulated user."""
+        if self.users:
+            state.interaction_kwargs = metadata["interaction_kwargs"]
+            state.interaction = self.users[state.interaction_kwargs["name"]]
+            await state.interaction.start_interaction(state.request_id, **state.interaction_kwargs)
+
+    async def _user_ends(self, state: Any, seen: list[Any]) -> bool:
+        """verl's own state INTERACTING; whether it ends the conversation."""
+        assert self.ask is not None
+        after = await self.ask(_Loop(), state)
+        seen.append([{"text": state.messages[-1]["content"], "images": [], "reward": None, "role": "user"}])
+        return str(after) == "AgentState.TERMINATED"
 
     async def _calls(self, text: str) -> list[Any]:
         self.parser.tokenizer.text = text
@@ -157,16 +189,22 @@ class NewSide:
             for text in item["texts"]:
                 step = env.step(text)
                 observation, done, _ = await step if inspect.isawaitable(step) else step
-                if done:
+                if not observation.get("messages"):
                     break
                 images = list((observation.get("multi_modal_data") or {}).get("image", ()))
                 seen.append([_message(message, images) for message in observation["messages"]])
                 told = metadata[self.told]["tool_rewards"]
                 rewards, before = told[before:], len(told)
                 seen[-1][-1]["rewards"] = [_number(reward) for reward in rewards]
+                if done:
+                    break
+            if hasattr(env, "finish"):
+                await env.finish()
         finally:
             env.close()
-        return {"turns": seen, "num_turns": (metadata.get(self.told) or {}).get("num_turns")}
+        told = metadata.get(self.told) or {}
+        scores = [_number(score) for score in told.get("turn_scores", ())]
+        return {"turns": seen, "num_turns": told.get("num_turns"), "scores": scores}
 
 
 def _seen(response: Any, reward: Any) -> dict[str, Any]:
@@ -224,12 +262,42 @@ def _load_class(spec: Mapping[str, Any]) -> Any:
         return getattr(made, leaf)
 
 
+_NUMBERS = itertools.count(1)
+
+
+def _users(specs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Simulated users as verl's interaction registry makes them."""
+    return {
+        spec["name"]: _load_class(spec)(config={**json.loads(json.dumps(spec["config"])), "name": spec["name"]})
+        for spec in specs
+    }
+
+
+class _Loop:
+    """What verl's agent loop has beside the state, with nothing to tokenise."""
+
+    processor = None
+    system_prompt: tuple[int, ...] = ()
+    apply_chat_template_kwargs: Mapping[str, Any] = {}
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.tokenizer = SimpleNamespace(apply_chat_template=lambda *_, **__: [])
+
+    async def apply_chat_template(self, *_: Any, **__: Any) -> list[int]:
+        return []
+
+
 class _Text:
     pad_token = "<|endoftext|>"
     text = ""
+    special: Sequence[str] = ()
 
-    def decode(self, *_: Any, **__: Any) -> str:
-        return self.text
+    def decode(self, *_: Any, skip_special_tokens: bool = False, **__: Any) -> str:
+        text = self.text
+        for token in self.special if skip_special_tokens else ():
+            text = text.replace(token, "")
+        return text
 
 
 def _parser(verl_root: str, name: str) -> Any:
@@ -265,6 +333,7 @@ def _method(path: Path, name: str, schemas: Any) -> Callable[..., Any]:
         "logger": logging.getLogger("verl"),
         "ToolResponse": schemas.ToolResponse if hasattr(schemas, "ToolResponse") else None,
         "FunctionTool": NoFunctionTool,
+        "AgentState": SimpleNamespace(**{name: f"AgentState.{name}" for name in ("TERMINATED", "GENERATING")}),
     }
     exec(compile(ast.Module([node], []), str(path), "exec"), space)
     function: Callable[..., Any] = space[name]

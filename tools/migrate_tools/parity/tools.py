@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.model import CheckResult, CheckStatus, Launch, ToolSpec
+from migrate_tools.model import CheckResult, CheckStatus, InteractionSpec, Launch, ToolSpec
 from migrate_tools.parity.newjob import STAGE, STANDIN, Context
 from migrate_tools.parity.oracle import last_line
 from migrate_tools.parity.sandbox_data import fresh_folder, load_rows
 from migrate_tools.parity.tool_cases import WRITERS, conversations
 from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
+from migrate_tools.relax.special_tokens import special_tokens
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, python_env, python_mounts
 from migrate_tools.verl import source
 
@@ -36,11 +37,13 @@ def compare_tools(context: Context, launch: Launch, *, name: str, rows: Path | N
 
 def _compare(context: Context, launch: Launch, rows: Path | None) -> tuple[CheckStatus, str, dict[str, Any]]:
     turns = launch.multi_turn
-    if turns is None or not turns.tools:
+    if turns is None or not (turns.tools or turns.interactions):
         return "skipped", "single-turn: there are no tools to compare", {}
     if turns.format not in WRITERS:
         return "not_checkable", f"nobody here writes tool calls in the form {turns.format}", {}
-    outside = sorted({trait for tool in turns.tools for trait in tool.traits if trait in SERVICES})
+    traits = {trait for tool in turns.tools for trait in tool.traits}
+    traits |= {trait for user in turns.interactions for trait in user.traits}
+    outside = sorted(traits & SERVICES)
     metadata = (
         [row.get("extra_info") or {} for row in load_rows(rows.parent, [rows.name], "python")[:ROWS]] if rows else []
     )
@@ -96,10 +99,12 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         rewards = [item["reward"] for item in before if item["reward"] is not None]
         if rewards != after[-1]["rewards"]:
             return f"turn {number}: tool rewards {rewards} became {after[-1]['rewards']}"
-        if any(item["role"] != "tool" for item in after):
+        if [item.get("role", "tool") for item in before] != [item["role"] for item in after]:
             return f"turn {number}: the role is {after[0]['role']}"
     if len(old["turns"]) != len(new["turns"]):
         return f"{len(old['turns'])} answered turns became {len(new['turns'])}"
+    if old.get("scores", []) != new.get("scores", []):
+        return f"scores of the turns {old.get('scores')} became {new.get('scores')}"
     if old["num_turns"] != new["num_turns"]:
         return f"num_turns {old['num_turns']} became {new['num_turns']}"
     return ""
@@ -119,6 +124,8 @@ def _job(
     return {
         "turns": turns.model_dump(mode="json", exclude={"tools", "interactions", "loops", "missing"}),
         "tools": [_tool(tool) for tool in turns.tools],
+        "users": [_user(user) for user in turns.interactions],
+        "special_tokens": special_tokens(str(launch.get("actor_rollout_ref.model.path") or "")).tokens,
         "verl_root": "/verl",
         "paths": [inside, "/project"],
         "aliases": {"recipe": ["/project/recipe", "/project", inside]},
@@ -131,11 +138,19 @@ def _job(
     }
 
 
+def _user(user: InteractionSpec) -> dict[str, Any]:
+    return {"name": user.name, "class_name": user.class_name, "file": _inside(user.file), "config": user.config}
+
+
+def _inside(file: str | None) -> str:
+    """Where a file stands in the sandbox."""
+    return f"/verl/{file}" if file and file.startswith("verl/") else f"/project/{file or ''}"
+
+
 def _tool(tool: ToolSpec) -> dict[str, Any]:
-    file = tool.file or ""
     return {
         "class_name": tool.class_name,
-        "file": f"/verl/{file}" if file.startswith("verl/") else f"/project/{file}",
+        "file": _inside(tool.file),
         "config": tool.config,
         "parameters": tool.parameters,
         "given": tool.source is not None and tool.parameters is not None,

@@ -7,7 +7,9 @@ from typing import Any
 from migrate_tools.model import ExampleFile, Launch, MultiTurn
 from migrate_tools.relax.formatting import format_python, render_template
 from migrate_tools.relax.metadata_names import RESUME_METADATA, ROLLOUT_METADATA
+from migrate_tools.relax.special_tokens import special_tokens
 from migrate_tools.verl.extract import Extracted
+from migrate_tools.verl.multi_turn import version_pair
 
 PARTS = "PARTS"
 
@@ -18,6 +20,7 @@ def multi_turn_files(launch: Launch, found: Extracted, *, algo: str) -> list[Exa
     if turns is None or found.tools is None:
         return []
     version = version_pair(launch.verl.version)
+    family = special_tokens(str(launch.get("actor_rollout_ref.model.path") or ""))
     origin = f"Tools of {launch.script} (verl {launch.verl.version})."
     values: dict[str, Any] = {
         "licence": "# " + "\n# ".join(found.tools.header.splitlines()) if found.tools.header else "",
@@ -33,6 +36,12 @@ def multi_turn_files(launch: Launch, found: Extracted, *, algo: str) -> list[Exa
         "class_name": "".join(part.capitalize() for part in algo.split("_")) + "Env",
         "schemas": {tool.name: tool.parameters for tool in turns.tools},
         "configs": {tool.name: tool.config for tool in turns.tools},
+        "users": {user.name: user.config for user in turns.interactions},
+        "special_tokens": family.tokens,
+        "family": family.name,
+        "answers_are_messages": version >= (0, 8) and any(tool.reads_episode for tool in turns.tools),
+        "named_results": turns.format == "gpt-oss",
+        "image_parts": "each" if version >= (0, 9) else "one",
         "turns": turns,
         "verl_version": launch.verl.version,
         "response_length": int(
@@ -65,12 +74,6 @@ def multi_turn_files(launch: Launch, found: Extracted, *, algo: str) -> list[Exa
         )
     )
     return made
-
-
-def version_pair(text: str) -> tuple[int, int]:
-    """The first two numbers of a version; (99, 0) for a text without them."""
-    numbers = [part for part in text.split(".")[:2] if part.isdigit()]
-    return (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else (99, 0)
 
 
 def kept_side(turns: MultiTurn, version: tuple[int, int]) -> str:

@@ -13,8 +13,14 @@ from migrate_tools.model import DataSpec
 from migrate_tools.relax.formatting import format_python
 
 
-def render_process(algo: str, specs: Sequence[DataSpec], tools: Sequence[dict[str, Any]] = ()) -> str:
-    """The text of the conversion script; `tools` are the schemas that every row shows to the model.
+def render_process(
+    algo: str, specs: Sequence[DataSpec], tools: Sequence[dict[str, Any]] = (), *, prompt_in_metadata: bool = False
+) -> str:
+    """The text of the conversion script.
+
+    Args:
+        tools: schemas that every row shows to the model.
+        prompt_in_metadata: something of the example reads the messages of the prompt.
 
     Raises:
         ValueError: the launches call their columns differently, which one script cannot serve.
@@ -36,6 +42,7 @@ def render_process(algo: str, specs: Sequence[DataSpec], tools: Sequence[dict[st
         "MEDIA_COLUMNS": media,
         "MEDIA_ALWAYS": bool(media),
         "RAW_PROMPT": raw_prompt,
+        "PROMPT_IN_METADATA": prompt_in_metadata,
         "TOOLS": json.dumps(list(tools), ensure_ascii=False) if tools else "",
     }
     for name, value in constants.items():

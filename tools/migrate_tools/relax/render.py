@@ -65,7 +65,10 @@ def render_example(
         files.append(ExampleFile(path=path, text=render_script(item, facts), origin="rendered", executable=True))
     try:
         process = render_process(
-            algo, [launches[item.launch].data for item in translations], _schemas(translations, extracted, launches)
+            algo,
+            [launches[item.launch].data for item in translations],
+            _schemas(translations, extracted, launches),
+            prompt_in_metadata=_needs_prompt(translations, extracted, launches),
         )
     except ValueError as error:
         raise RefusedInput(f"{recipe.name}: {error}", "migrate them one at a time with --launch") from error
@@ -142,6 +145,19 @@ def _schemas(
         if found is not None and found.tools is not None and turns is not None:
             return [tool.parameters for tool in turns.tools if tool.parameters is not None]
     return []
+
+
+def _needs_prompt(
+    translations: Sequence[Translation], extracted: Mapping[str, Extracted | None], launches: Mapping[str, Launch]
+) -> bool:
+    """Whether an environment of the example reads the messages of the prompt."""
+    return any(
+        (found := extracted.get(item.launch)) is not None
+        and found.tools is not None
+        and (turns := launches[item.launch].multi_turn) is not None
+        and turns.needs_prompt
+        for item in translations
+    )
 
 
 def _multi_turn_files(

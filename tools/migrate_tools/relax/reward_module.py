@@ -267,7 +267,8 @@ def added_metadata(launch: Launch) -> tuple[str, ...]:
     columns, model = launch.data.columns, launch.data.columns.get("reward_model", "")
     present = [name for name in ("tools_kwargs", "interaction_kwargs", "agent_name") if name in columns]
     style = [] if "struct<" in model and "style:" not in model else ["style"]
-    return ("data_source", "ability", *style, *present)
+    prompt = ["raw_prompt"] if launch.multi_turn is not None and launch.multi_turn.needs_prompt else []
+    return ("data_source", "ability", *style, *present, *prompt)
 
 
 def _manager_adds(launch: Launch) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def extract_tools(turns: MultiTurn, *, project_root: Path, recipe_root: Path, ve
         lines.append(f"from {local} import {leaf} as {local}_item")
         places[kind].append(f"{name!r}: {local}_item")
     parser = "None"
-    if turns.tools:
+    if turns.tools or turns.runner == "agent_loop":
         path, leaf = parser_class(turns.format, base, recipe_root)
         finder.alias("part_parser", path)
         lines.append(f"from part_parser import {leaf} as parser_item")

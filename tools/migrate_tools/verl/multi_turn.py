@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from migrate_tools.model import AgentLoopSpec, DataSpec, InteractionSpec, MultiTurn, Note, SourceRef, VerlRef
 from migrate_tools.verl.class_tree import ClassTree, Lineage, registers
@@ -59,6 +59,7 @@ def read_multi_turn(
         tools=tuple(tools),
         interactions=tuple(_interactions(reader, finder, recipe_root, user_file)) if user_file else (),
         loops=tuple(loops),
+        runner=runner(config, verl.version),
         default_loop=default_loop,
         row_loops=row_loops,
         manager_class=manager,
@@ -70,6 +71,20 @@ def read_multi_turn(
         truncate_side=_text(turn("tool_response_truncate_side")) or "middle",
         missing=tuple(dict.fromkeys(reader.missing)),
     )
+
+
+def runner(config: Mapping[str, Any], version: str) -> Literal["agent_loop", "engine"]:
+    """What runs the turns: up to 0.6 verl's SGLang rollout does, unless the engine is a server (rollout.mode)."""
+    if version_pair(version) >= (0, 7):
+        return "agent_loop"
+    name, mode = (_text(config.get(f"actor_rollout_ref.rollout.{key}")) for key in ("name", "mode"))
+    return "engine" if mode in ("", "sync") and name.startswith("sglang") else "agent_loop"
+
+
+def version_pair(text: str) -> tuple[int, int]:
+    """The first two numbers of a version; (99, 0) for a text without them."""
+    numbers = [part for part in text.split(".")[:2] if part.isdigit()]
+    return (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else (99, 0)
 
 
 def _interactions(reader: ToolReader, finder: ModuleFinder, recipe_root: Path, text: str) -> list[InteractionSpec]:

@@ -95,6 +95,7 @@ class ToolReader:
             verl_version=version,
             parents=tuple(item.name for item in lineage.classes[1:]) if lineage else (),
             generation=generation(lineage) if lineage else "unknown",
+            reads_episode=bool(lineage and _reads_episode(lineage)),
             own_create=bool(lineage and (made := lineage.method("create")) and made[0].name != BASE),
             parameters=schema,
             config=config,
@@ -177,6 +178,11 @@ def _registered(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
         words = [*call.args, *(item.value for item in call.keywords if item.arg == "name")] if call else []
         literal = next((word.value for word in words if isinstance(word, ast.Constant)), None)
         yield literal if isinstance(literal, str) else node.name
+
+
+def _reads_episode(lineage: Lineage) -> bool:
+    """Whether a method of the class, or of a base that is not verl's BaseTool, uses verl's agent_data."""
+    return any("agent_data" in ast.unparse(item.node) for item in lineage.classes if item.name != BASE)
 
 
 def generation(lineage: Lineage) -> Any:

@@ -80,6 +80,9 @@ def _row(before: dict[str, Any], after: dict[str, Any], job: dict[str, Any]) -> 
     for key, value in info.items() if isinstance(info, dict) else ():
         if not same(metadata.get(key), value):
             yield f"extra_info[{key!r}] changed from {value!r} to {metadata.get(key)!r}"
+    said = metadata.get("verl_raw_prompt", metadata.get("raw_prompt"))
+    if said is not None and not (isinstance(info, dict) and "raw_prompt" in info) and not same(prompt, said):
+        yield "raw_prompt in the metadata is not the prompt"
     source = before.get("data_source")
     expected = isinstance(source, str) and isinstance(info, dict) and "data_source" not in info
     if expected and metadata.get("data_source") != source:
