@@ -10,12 +10,14 @@ import pytest
 from migrate_tools.parity import directed, directed_edits
 from migrate_tools.parity.directed_edits import CHANGES, Material
 
-MATERIAL = Material(["42", "-7"], ["9"], ["####", "<answer>"], [60], ["#### 5"])
+MATERIAL = Material(
+    ["42", "-7"], ["9"], ["####", "<answer>"], [60], ["#### 5"], ["Total"], [("So", "Thus"), ("42", "x")], [7, 9]
+)
 
 
 @pytest.mark.parametrize("change", dict.fromkeys(CHANGES))
 def test_every_change_changes_something_and_is_the_same_again(change: directed_edits.Change) -> None:
-    raw = "<think>First 3.</think> So\n#### 42"
+    raw = '<think>First 3.</think> So {"x": 1}\n#### 42'
     made = [change(raw, MATERIAL, Random(seed)) for seed in range(30)]
     assert made == [change(raw, MATERIAL, Random(seed)) for seed in range(30)]
     assert len(set(made) - {raw}) >= 2

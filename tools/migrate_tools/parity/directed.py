@@ -1,31 +1,53 @@
 """Inputs that tell faulty versions of the old scorer from the right one, made before anything is drafted.
 
-The faults are those of the catalogue that also measures power, more of each than are measured. So the measured share is
-not an independent figure; the hand-written faulty ports in benchmarks/ are.
+The faults are those of the catalogue that also measures power, and finer ones. So the measured share is not an
+independent figure; the hand-written faulty ports in benchmarks/ are.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import Launch, Recipe
 from migrate_tools.parity import oldjob
-from migrate_tools.parity.case import Case
+from migrate_tools.parity.case import Case, answers_of
 from migrate_tools.parity.directed_side import FOUND, VERSIONS
+from migrate_tools.parity.equivalent import rule
 from migrate_tools.parity.faults import seed_faults
+from migrate_tools.parity.focus import focus
 from migrate_tools.parity.frozen import CASES
 from migrate_tools.parity.inputs import Inputs
-from migrate_tools.parity.sandbox_data import fresh_folder
+from migrate_tools.parity.mutants import seed_mutants
+from migrate_tools.parity.mutants_fine import FINE_OPERATORS
+from migrate_tools.parity.mutation import Code, Fault, changed_versions
+from migrate_tools.parity.row_changes import RowChange, applied
+from migrate_tools.parity.rows import append_rows
+from migrate_tools.parity.sandbox_data import fresh_folder, load_rows
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
 
-EACH = 8
-MOST = 160
-SECONDS = 60.0
-"""Wall limit, far above the few seconds of a usual scorer."""
+EACH = 60
+MOST = 900
+"""Versions that inputs are looked for, at most."""
+SECONDS = 240.0
+"""Wall limit, far above the seconds of a usual scorer."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the search gave."""
+
+    cases: list[Case] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    """Names of row files that were added."""
+    rows: int = 0
+    """Rows in them."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """Versions known, found, missed, unreached or cut off by the time limit."""
 
 
 def search(
@@ -39,29 +61,30 @@ def search(
     *,
     code: str,
     entry: str,
-) -> tuple[list[Case], dict[str, int]]:
-    """Further cases, and how many faulty versions were known, found, missed, unreached or cut off by the time limit.
+) -> Told:
+    """Further cases, with rows of their own where another right answer is needed.
 
     Args:
         job: the old side's job, which names rows and manager.
-        code: the reward as one module; nothing is looked for when it is empty or when it asks a server.
-        entry: the function in it.
+        rows_folder: the row files; further ones are written into it.
         given: rows and what the scorer looks for.
         cases: those that are there already.
+        code: the reward as one module; nothing is looked for when it is empty or when it asks a server.
+        entry: the function in it.
     """
     if not code or not entry or job["tape"] is not None:
-        return [], {}
-    faults = [fault for fault in seed_faults(code, each=EACH, most=MOST) if not fault.equivalent]
-    if not faults:
-        return [], {}
+        return Told()
+    values = [answer for row in given.rows[:6] for answer in answers_of(row)[:1]]
+    lines = list(versions(code, values))
+    if not lines:
+        return Told()
     place = rows_folder.parent / "directed"
     fresh_folder(place)
     for name in job["rows"]:
         shutil.copyfile(rows_folder / name, place / name)
     (place / CASES).write_text("".join(f"{case.line()}\n" for case in cases), encoding="utf-8")
-    lines = [json.dumps({"source": fault.source, "lines": fault.lines}) for fault in faults]
-    (place / VERSIONS).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    spec = launch.reward
+    (place / VERSIONS).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    spec, mined = launch.reward, given.mined
     search_job = {
         **job,
         "code": code,
@@ -69,7 +92,7 @@ def search(
         "decoding": {"text": spec.text, "skip_special_tokens": spec.skip_special_tokens},
         "prompt_key": launch.data.prompt_key,
         "family": given.family.name,
-        "mined": {"literals": list(given.mined.literals), "numbers": list(given.mined.numbers)},
+        "mined": {"literals": list(mined.literals), "numbers": list(mined.numbers), "keys": list(mined.keys)},
         "total_seconds": SECONDS,
     }
     (place / "job.json").write_text(json.dumps(search_job), encoding="utf-8")
@@ -86,7 +109,46 @@ def search(
             limits=Limits(seconds=SECONDS * 2 + 60),
         )
     )
+    return _told(place, rows_folder, job["rows"])
+
+
+def versions(code: str, values: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """What the search needs of each faulty version of a scorer, the catalogue that measures power first."""
+    whole = Code(code)
+    found: list[Fault] = [*seed_faults(whole, each=EACH, most=MOST), *seed_mutants(whole, each=EACH, most=MOST)]
+    seen: set[str] = set()
+    measured = len(found)
+    found += changed_versions(whole, FINE_OPERATORS, rule, each=EACH * 2, most=MOST)
+    for number, fault in enumerate(found):
+        if fault.equivalent or fault.source in seen or len(seen) >= MOST:
+            continue
+        seen.add(fault.source)
+        yield {
+            "span": whole.span(fault.node),
+            "text": fault.after,
+            "probe": whole.probe(fault.node),
+            "lines": fault.lines,
+            "fine": number >= measured,
+            "focus": focus(whole, fault.node, fault.after, values),
+        }
+
+
+def _told(place: Path, rows_folder: Path, files: Sequence[str]) -> Told:
     log, result = place / FOUND, place / "directed.json"
-    found = log.read_text(encoding="utf-8").splitlines() if log.is_file() else []
-    counts: dict[str, int] = json.loads(result.read_text(encoding="utf-8")) if result.is_file() else {}
-    return [Case(**json.loads(line)) for line in found], counts
+    entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.is_file() else []
+    counts = json.loads(result.read_text(encoding="utf-8"))["kinds"] if result.is_file() else {}
+    rows = load_rows(rows_folder, files, "python")
+    first = len(rows)
+    for entry in entries:
+        for made in entry["rows"]:
+            changes = [RowChange(tuple(path), value) for path, value in made["changes"]]
+            rows.append(applied(rows[made["base"]], changes))
+    names, places = append_rows(rows[first:], rows_folder, len(files))
+    cases = [Case(**entry["case"]) for entry in entries]
+    moved = {first + number: first + place for number, place in enumerate(places) if place is not None}
+    kept = [
+        case if case.row < first else replace(case, row=moved[case.row])
+        for case in cases
+        if case.row < first or case.row in moved
+    ]
+    return Told(kept, names, len(moved), counts)

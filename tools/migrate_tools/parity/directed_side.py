@@ -1,8 +1,9 @@
 """Looks for inputs that tell faulty versions of the old scorer from the right one, inside the sandbox.
 
 `python -m migrate_tools.parity.directed_side /work/job.json` takes each faulty version that the given cases do not tell
-apart, changes cases that reach the fault, and writes those that tell to found.jsonl. How many are tried depends on
-counts alone; the wall limit ends a version that hangs. Standard library and pyarrow only.
+apart, changes cases that reach the fault (the response, and the row where that helps), and writes those that tell to
+found.jsonl. How many are tried depends on counts alone; the wall limit ends a version that hangs. Standard library and
+pyarrow only.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import json
 import random
 import sys
-import types
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,21 +20,19 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from migrate_tools.parity import managers, old_side, supervise, texts
-from migrate_tools.parity.case import Case, answers_of, make_case
-from migrate_tools.parity.directed_edits import Material, changed
-from migrate_tools.parity.sandbox_data import load_cases, load_rows
+from migrate_tools.parity import managers, old_side, supervise, swap, texts
+from migrate_tools.parity.case import Case, make_case
+from migrate_tools.parity.hunt import FINE, Candidate, Hunt, Result
+from migrate_tools.parity.row_changes import RowChange, applied
+from migrate_tools.parity.sandbox_data import as_read, load_cases, load_rows
 from migrate_tools.parity.values import number
 
 VERSIONS, FOUND = "versions.jsonl", "found.jsonl"
-TRIES = 1500
-"""Changed inputs tried for one version."""
-BASES = 40
-LONGEST = 20_000
-ONE_SECONDS = 8.0
+ONE_SECONDS = 30.0
+CPU_SECONDS = 75.0
+"""Processor time of one worker: a slow scorer's last versions are left out, whatever else the machine does."""
 FILE = "<scorer>"
 FAMILIES = {family.name: family for family in texts.ALL}
-Outcome = tuple[Any, ...]
 
 
 def main(argv: list[str]) -> None:
@@ -51,9 +50,8 @@ def main(argv: list[str]) -> None:
         total_seconds=job["total_seconds"],
     )
     kinds = [records[index]["kind"] for index in range(len(versions))]
-    (folder / "directed.json").write_text(
-        json.dumps({kind: kinds.count(kind) for kind in set(kinds)}), encoding="utf-8"
-    )
+    result = {"kinds": {kind: kinds.count(kind) for kind in sorted(set(kinds))}, "each": kinds}
+    (folder / "directed.json").write_text(json.dumps(result), encoding="utf-8")
 
 
 class Search:
@@ -68,36 +66,60 @@ class Search:
         cases: Sequence[Case],
         versions: Sequence[Mapping[str, Any]],
     ) -> None:
-        self._job, self._folder, self._rows, self._versions = job, folder, rows, versions
-        self._prompts = [row.get(job["prompt_key"]) for row in plain]
-        self._answers = [answers_of(row) for row in plain]
+        self._job, self._versions = job, versions
+        self._rows, self._plain = [*rows], [*plain]
         self._markers = FAMILIES[job["family"]]
+        self._decoding = SimpleNamespace(**job["decoding"])
         old_side.prepare_imports(job)
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
         self._manager = managers.Manager(**job["manager"])
-        self._right = self._load(job["code"])
+        self._swap = swap.Versions(job["code"], job["entry"], file=FILE)
+        self._pair: swap.Pair | None = None
+        mined = job["mined"]
+        self._hunt = Hunt(self._plain, mined["keys"], mined["literals"], mined["numbers"], self._run)
         log = folder / FOUND
-        lines = log.read_text(encoding="utf-8").splitlines() if log.is_file() else []
-        self._cases = [*cases, *(Case(**json.loads(line)) for line in lines)]
-        self._inputs = {(case.row, case.raw) for case in self._cases}
-        self._outcomes: list[Outcome] = []
+        self._found = 0
         self._reached: list[frozenset[int]] = []
-        for case in self._cases:
+        self._killers: dict[int, int] = {}
+        for case in cases:
             self._learn(case)
+        for line in log.read_text(encoding="utf-8").splitlines() if log.is_file() else ():
+            entry = json.loads(line)
+            for change in entry["rows"]:
+                self._keep_row(change["base"], [RowChange(tuple(path), value) for path, value in change["changes"]])
+            self._learn(Case(**entry["case"]))
         self._log = log.open("a", encoding="utf-8")
 
-    def _load(self, source: str) -> Any:
-        module = types.ModuleType("directed_scorer")
-        sys.modules["directed_scorer"] = module
-        exec(compile(source, FILE, "exec"), module.__dict__)
-        return getattr(module, self._job["entry"])
+    def _keep_row(self, base: int, changes: Sequence[RowChange]) -> int:
+        plain = applied(self._plain[base], changes)
+        self._plain.append(plain)
+        self._rows.append(as_read(plain, self._job["reader"]))
+        return self._hunt.add_row(plain)
 
-    def _outcome(self, function: Any, case: Case) -> Outcome:
-        random.seed(len(case.raw))
-        call = managers.Call(self._rows[case.row], case.old, case.length)
+    def _run(self, candidate: Candidate, which: str) -> Result:
+        """What the right or the faulty version in question makes of an input."""
+        row = self._rows[candidate.row]
+        if candidate.changes:
+            row = as_read(applied(self._plain[candidate.row], candidate.changes), self._job["reader"])
+        case = self._case(candidate)
+        call = managers.Call(row, case.old, case.length)
+        random.seed(len(candidate.raw))
+        if self._pair is None:
+            return Result(self._outcome(self._swap.entry, call), ())
+        outcome, seen = self._swap.run(self._pair, which, lambda function: self._outcome(function, call))
+        return Result(outcome, seen)
+
+    def _case(self, candidate: Candidate, row: int | None = None) -> Case:
+        prompt = self._plain[candidate.row].get(self._job["prompt_key"])
+        place = candidate.row if row is None else row
+        return make_case(
+            place, "directed", candidate.raw, prompt, self._decoding, self._markers, length=candidate.length or None
+        )
+
+    def _outcome(self, function: Any, call: managers.Call) -> tuple[Any, ...]:
         try:
-            record = managers.score(self._manager, function, call, self._loop)
+            record = managers.score(self._manager, function, call, self._loop, watched=False)
         except Exception as error:
             return ("exception", type(error).__name__)
         score = number(record["score"])
@@ -112,83 +134,51 @@ class Search:
                 seen.add(frame.f_lineno)
             return local
 
+        self._pair = None
         sys.settrace(lambda frame, event, _: local if frame.f_code.co_filename == FILE else None)
-        outcome = self._outcome(self._right, case)
-        sys.settrace(None)
-        self._outcomes.append(outcome)
+        try:
+            result = self._run(Candidate(case.row, case.raw, (), case.length), "right")
+        finally:
+            sys.settrace(None)
         self._reached.append(frozenset(seen))
+        self._hunt.add(Candidate(case.row, case.raw, (), case.length), result.outcome)
 
     def run(self, position: int) -> dict[str, Any]:
         """One version: told apart already, told apart by a new input, or not."""
+        if time.process_time() > CPU_SECONDS:
+            return {"kind": "skipped"}
         version = self._versions[position]
         lines = frozenset(version["lines"])
         places = [place for place, seen in enumerate(self._reached) if not lines or lines & seen]
         if not places:
             return {"kind": "unreached"}
+        self._pair = None
         try:
-            faulty = self._load(version["source"])
+            self._pair = self._swap.pair(version)
         except Exception:
             return {"kind": "known"}
-        if any(self._outcome(faulty, self._cases[place]) != self._outcomes[place] for place in places):
+        order = sorted(places, key=lambda place: -self._killers.get(place, 0))
+        killer = self._hunt.killer(order)
+        if killer is not None:
+            self._killers[killer] = self._killers.get(killer, 0) + 1
             return {"kind": "known"}
-        found = self._look(faulty, places, Random(position))
+        found = self._hunt.look(places, version["focus"], Random(position), FINE if version["fine"] else 1.0)
         if found is None:
-            return {"kind": "missed"}
-        self._cases.append(found)
-        self._learn(found)
-        self._log.write(json.dumps(asdict(found)) + "\n")
-        self._log.flush()
+            return {"kind": "missed", "tried": self._hunt.tried, "other": self._hunt.infected}
+        self._keep(found)
         return {"kind": "found"}
 
-    def _look(self, faulty: Any, places: Sequence[int], rng: Random) -> Case | None:
-        short = [place for place in places if len(self._cases[place].raw) < 2000] or list(places)
-        pools = [self._by_row(short), self._by_row([place for place in short if self._accepted(place)])]
-        literals, numbers = self._job["mined"]["literals"], self._job["mined"]["numbers"]
-        for _ in range(TRIES):
-            pool = pools[rng.random() < 0.6] or pools[0]
-            bases = pool[rng.choice(list(pool))]
-            base = rng.choice(bases)
-            row = base.row if rng.random() < 0.8 else rng.randrange(len(self._answers))
-            others = rng.choice(self._answers)
-            other_texts = [rng.choice(bases).raw]
-            material = Material(self._answers[base.row], others, literals, numbers, other_texts)
-            raw = changed(base.raw, material, rng)
-            if row != base.row:
-                value = next((value for value in self._answers[base.row] if value and value in raw), None)
-                raw = raw.replace(value, rng.choice(self._answers[row])) if value else raw
-            if len(raw) > LONGEST or (row, raw) in self._inputs:
-                continue
-            self._inputs.add((row, raw))
-            decoding = SimpleNamespace(**self._job["decoding"])
-            case = make_case(row, "directed", raw, self._prompts[row], decoding, self._markers)
-            right = self._outcome(self._right, case)
-            if self._outcome(faulty, case) != right:
-                return case
-            if _is_positive(right) and len(raw) < 2000:  # an accepted form is where the next change starts from
-                grown = pools[1].setdefault(row, [])
-                grown[min(len(grown), BASES + rng.randrange(BASES)) :] = [case]
-        return None
-
-    def _by_row(self, places: Sequence[int]) -> dict[int, list[Case]]:
-        """The cases of each row, a few evenly spread."""
-        rows: dict[int, list[Case]] = {}
-        for place in places:
-            rows.setdefault(self._cases[place].row, []).append(self._cases[place])
-        return {row: _few(found, BASES) for row, found in rows.items()}
-
-    def _accepted(self, place: int) -> bool:
-        return _is_positive(self._outcomes[place])
-
-
-def _is_positive(outcome: Outcome) -> bool:
-    return outcome[0] == "value" and bool(outcome[3])
-
-
-def _few(places: Sequence[Case], count: int) -> list[Case]:
-    """`count` cases evenly over a sequence."""
-    if len(places) <= count:
-        return list(places)
-    return [places[position * len(places) // count] for position in range(count)]
+    def _keep(self, found: Candidate) -> None:
+        rows = []
+        row = found.row
+        if found.changes:
+            row = self._keep_row(found.row, found.changes)
+            rows = [{"base": found.row, "changes": [[list(path), value] for path, value in found.changes]}]
+        case = self._case(found, row)
+        self._learn(case)
+        self._killers[len(self._reached) - 1] = 1
+        self._log.write(json.dumps({"case": asdict(case), "rows": rows}) + "\n")
+        self._log.flush()
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ CLIP = 16
 
 
 def seed_faults(
-    source: str,
+    source: str | Code,
     *,
     text_labels: bool = False,
     sources: Collection[str] = (),
@@ -48,7 +48,7 @@ def seed_faults(
         each: faults of one operator at most.
         most: faults at most.
     """
-    code = Code(source, text_labels=text_labels, sources=sources)
+    code = source if isinstance(source, Code) else Code(source, text_labels=text_labels, sources=sources)
     wiring = changed_versions(code, WIRING_OPERATORS, rule, each=each, most=most)
     own = changed_versions(code, SCORER_OPERATORS, rule, skip=wrapper_names(code), each=each, most=most)
     return [*wiring, *own][:most]

@@ -68,7 +68,7 @@ def pattern_changed(code: Code, node: ast.AST) -> Iterator[Edit]:
     place, pattern = found
     for kind, changed in pattern_variants(pattern, call_name(node)):
         if parsed(changed) is not None and changed != pattern:
-            yield Edit(kind, place, _literal(changed), _same_pattern(pattern, changed))
+            yield Edit(kind, place, literal(changed), _same_pattern(pattern, changed))
 
 
 def pattern_variants(pattern: str, call: str = "search") -> Iterator[tuple[str, str]]:
@@ -126,7 +126,7 @@ def _kinds(tree: Any) -> Iterator[Any]:
                         yield from _kinds(branch)
 
 
-def _literal(pattern: str) -> str:
+def literal(pattern: str) -> str:
     """The pattern as source text, raw where that is possible."""
     if not pattern.endswith("\\") and "\n" not in pattern and pattern.isprintable():
         for quote in ('"', "'"):

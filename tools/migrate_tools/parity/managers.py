@@ -19,6 +19,9 @@ KNOWN = ("naive", "dapo", "gdpo", "batch", "prime", "rate_limited", "remote", "m
 """main_ppo: the RewardManager class that forks before 0.2 keep inside their trainer."""
 CUSTOM = "custom"
 """A manager class of the recipe's own: never modelled here, always run (`real_manager`)."""
+COPIED = frozenset({"reward_model", "extra_info"})
+"""Columns that a scorer gets to see, and may change."""
+PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
 SWALLOWS = ("prime", "rate_limited")
 """Managers under which any exception of the scorer is a reward of 0.0."""
 
@@ -60,21 +63,29 @@ class RewardError(Exception):
 
 
 def score(
-    manager: Manager, function: Callable[..., Any], call: Call, loop: asyncio.AbstractEventLoop
+    manager: Manager,
+    function: Callable[..., Any],
+    call: Call,
+    loop: asyncio.AbstractEventLoop,
+    *,
+    watched: bool = True,
 ) -> dict[str, Any]:
     """One call through the manager: {"score": float, "keys": {...}, "type": ..., "notes": [...], "mutated": [...]}.
+
+    Args:
+        watched: whether `mutated` says that the scorer changed its arguments; else it is empty.
 
     Raises:
         Exception: what the scorer or the manager raises where this manager lets it through.
     """
-    row = copy.deepcopy(call.row)
+    row = {key: copied(value) if key in COPIED else value for key, value in call.row.items()}
     truth = (row.get("reward_model") or {}).get("ground_truth")
     extra = row.get("extra_info")
     if extra is None and not (manager.none_for_missing and not manager.added):
         extra = {}
     if isinstance(extra, dict) and (manager.name != "prime" or row.get("extra_info") is not None):
-        extra.update(copy.deepcopy(manager.added))
-    before = encode([truth, extra])
+        extra.update(copied(manager.added))
+    before = encode([truth, extra]) if watched else None
     notes: list[str] = []
     try:
         result = _invoke(manager, function, call, row.get(manager.source_key), truth, extra, loop, notes)
@@ -90,7 +101,7 @@ def score(
     reward, keys = _reading(manager, result)
     if manager.overlong is not None:
         reward += _overlong(manager.overlong, call.length, keys)
-    after = encode([truth, extra])
+    after = encode([truth, extra]) if watched else None
     return {
         "score": encode(float(reward)),
         "type": type(result).__name__,
@@ -99,6 +110,16 @@ def score(
         "notes": notes,
         "mutated": [] if before == after else ["extra_info or ground_truth"],
     }
+
+
+def copied(value: Any) -> Any:
+    """A deep copy; of plain values without the cost of `copy.deepcopy`."""
+    kind = type(value)
+    if kind is dict:
+        return {key: copied(item) for key, item in value.items()}
+    if kind is list:
+        return [copied(item) for item in value]
+    return value if kind in PLAIN else copy.deepcopy(value)
 
 
 def _invoke(

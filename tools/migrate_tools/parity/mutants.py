@@ -28,9 +28,9 @@ COMPARISONS: dict[type, str] = {
 ARITHMETIC: dict[type, str] = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.Mod: "*", ast.Pow: "*"}
 
 
-def seed_mutants(source: str, *, each: int = EACH, most: int = MOST) -> list[Fault]:
+def seed_mutants(source: str | Code, *, each: int = EACH, most: int = MOST) -> list[Fault]:
     """Mutants of the scorer in a fixed order, taken in turn from every operator."""
-    code = Code(source)
+    code = source if isinstance(source, Code) else Code(source)
     return changed_versions(code, OPERATORS, rule, skip=wrapper_names(code), each=each, most=most)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -45,6 +45,8 @@ class Fault:
     source: str
     equivalent: str = ""
     """The rule by which no input can tell it from the unchanged module; empty when there is none."""
+    node: ast.AST = field(default_factory=ast.Pass, compare=False, repr=False)
+    """What was changed, in the tree of its `Code`."""
 
     def shown(self) -> dict[str, object]:
         """For the evidence."""
@@ -81,6 +83,10 @@ class Code:
         """First byte of a node and the byte after it."""
         start = self._starts[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
         return start, self._starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
+
+    def source_between(self, one: ast.AST, other: ast.AST) -> str:
+        """The text between two nodes, without blanks and brackets: the sign of a comparison."""
+        return self.source.encode()[self.span(one)[1] : self.span(other)[0]].decode().strip(" \n\\()")
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes round a node, from the inside out."""
@@ -140,7 +146,25 @@ class Code:
         except (SyntaxError, ValueError):
             return None
         lines = edit.lines or tuple(sorted(self._lines(edit.node)))
-        return Fault(edit.operator, edit.node.lineno, lines, before, edit.text, changed, edit.equivalent)  # type: ignore[attr-defined]
+        line: int = edit.node.lineno  # type: ignore[attr-defined]
+        return Fault(edit.operator, line, lines, before, edit.text, changed, edit.equivalent, edit.node)
+
+    def probe(self, node: ast.AST) -> tuple[int, int] | None:
+        """The span of the innermost expression round a change whose value tells whether it did anything; None: none."""
+        item: ast.AST | None = node
+        while item is not None and not isinstance(item, (ast.stmt, ast.ExceptHandler, ast.arguments, ast.JoinedStr)):
+            parent = self.parents.get(item)
+            if self.function(item) is None or isinstance(parent, (ast.FormattedValue, ast.JoinedStr)):
+                return None
+            within = isinstance(parent, (ast.Slice, ast.comprehension, ast.keyword, ast.pattern))
+            called = isinstance(parent, ast.Call) and (parent.func is item or isinstance(item, ast.Constant))
+            stored = not isinstance(getattr(item, "ctx", ast.Load()), ast.Load)
+            if isinstance(item, ast.expr) and not (
+                within or called or stored or isinstance(item, (ast.Slice, ast.Starred))
+            ):
+                return self.span(item)
+            item = parent
+        return None
 
     def _lines(self, node: ast.AST) -> set[int]:
         """Lines of which one runs when the change can matter; none where that cannot be said."""

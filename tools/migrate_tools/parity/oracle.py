@@ -93,18 +93,21 @@ def freeze(
         runs=max(budget.cases * sources.search_factor() // 2 + len(given.logged), len(given.cases)),
         functions=sources.functions(),
     )
-    told, counts = directed.search(
+    told = directed.search(
         sandbox, recipe, launch, job, folder, given, found.cases, code=sources.code, entry=sources.entry
     )
-    cases = [*found.cases, *told]
+    cases = [*found.cases, *told.cases]
+    job["rows"] = meta["rows"] = [*given.files, *told.files]
+    meta["made_rows"] += told.rows
     meta |= {"coverage": found.coverage, "cut": found.cut, "search": {"runs": found.runs, "seconds": found.seconds}}
-    meta |= {"directed": counts}
+    meta |= {"directed": told.counts}
     runs = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in cases], folder.parent / "old")
     if isinstance(runs, str):
         return close(folder, {**meta, "reason": runs}, [case.line() for case in cases], [])
     if given.log:
         meta["rollouts"] = scored_as_logged(given, cases, runs[0]["records"])
     meta["telling"] = found.telling
+    meta["strange"] = [len(given.rows) + n for n, variant in enumerate(given.made) if variant.family == "fields"]
     return _closed(folder, meta, cases, runs, sources.traits)
 
 
@@ -205,12 +208,15 @@ def _closed(
     folder: Path, meta: dict[str, Any], cases: list[Case], runs: list[dict[str, Any]], traits: Sequence[str]
 ) -> FrozenCases:
     first, second = (run["records"] for run in runs)
+    strange = frozenset(meta.pop("strange", ()))
     kept: list[str] = []
     outcomes: list[dict[str, Any]] = []
     for case, one, other in zip(cases, first, second, strict=True):
         if "skipped" in (one["kind"], other["kind"]):
             continue
         one["stable"] = agree(one, other)
+        if one["kind"] == "exception" and case.row in strange:
+            one["strange"] = True
         kept.append(case.line())
         outcomes.append(one)
     told = {case.line() for case in meta["telling"]}

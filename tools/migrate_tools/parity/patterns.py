@@ -42,6 +42,28 @@ def filled(pattern: str, value: str, turn: int = 0) -> str | None:
     return None
 
 
+def rewritten(pattern: str, replacement: str, values: Sequence[str]) -> list[tuple[str, str]]:
+    """Texts that `pattern` finds, each with what putting `replacement` in its place makes of it."""
+    texts = [*plain(pattern), *(text for value in values if (text := filled(pattern, value)) is not None)]
+    try:
+        pairs = [(text, re.sub(pattern, replacement, text)) for text in texts]
+    except (re.error, IndexError):
+        return []
+    return [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
+
+
+def plain(pattern: str) -> list[str]:
+    """Texts that `pattern` matches with what it says itself in its groups, in a few forms."""
+    made: list[str] = []
+    for turn in range(6):
+        try:
+            tree = sre_parse.parse(pattern)
+            made.append(_Writer(None, turn).write(tree))
+        except (re.error, RecursionError, OverflowError):
+            return []
+    return list(dict.fromkeys(text for text in made if text))
+
+
 class _Writer:
     def __init__(self, value: str | None, turn: int) -> None:
         self._value = value
@@ -62,7 +84,7 @@ class _Writer:
             return self._member(detail)
         if kind in (sre.MAX_REPEAT, sre.MIN_REPEAT) or kind is getattr(sre, "POSSESSIVE_REPEAT", None):
             low, high, inner = detail
-            times = min(max(low, 1 if self._turn % 3 != 2 else 0), 20)
+            times = min(max(low, self._turn - 1 if self._turn > 2 else 1 if self._turn % 3 != 2 else 0), 20)
             return self.write(inner) * min(times, int(high)) if times else ""
         if kind is sre.SUBPATTERN:
             group, _, _, inner = detail
@@ -70,6 +92,8 @@ class _Writer:
             if group is not None:
                 self._groups[group] = text
             return text
+        if kind is sre.ASSERT:
+            return self.write(detail[1])
         if kind is sre.BRANCH:
             return self.write(detail[1][self._turn % len(detail[1])])
         if kind is sre.GROUPREF:

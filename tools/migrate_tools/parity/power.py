@@ -137,7 +137,8 @@ def _baseline(olds: Sequence[Mapping[str, Any]], news: Sequence[Mapping[str, Any
             records.append(None)
             continue
         zeroed = any(note.startswith("error became 0.0") for note in old.get("notes", ()))
-        records.append({**new, "old_kind": old["kind"], "old_keys": sorted(old.get("keys", ())), "zeroed": zeroed})
+        asked = {"old_kind": old["kind"], "old_keys": sorted(old.get("keys", ())), "zeroed": zeroed}
+        records.append({**new, **asked, "strange": bool(old.get("strange"))})
     return records
 
 

@@ -278,14 +278,16 @@ def differs(record: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
     """True when the comparison would not let a record pass that lets the unchanged module's record `base` pass.
 
     Args:
-        base: with what the comparison asks of the case: `old_kind`, `old_keys` and `zeroed`, true where verl's manager
-            turns an exception into 0.0. Where the old side raises, only the floor and the class of the error count.
+        base: with what the comparison asks of the case: `old_kind`, `old_keys`, `zeroed` (verl's manager turns an
+            exception into 0.0) and `strange` (a row that the data cannot hold). Where the old side raises, only the
+            floor and the class of the error count; on a strange row the floor alone.
     """
     if record["kind"] != base["kind"]:
         return True
     said, wanted = str(record.get("reward_error") or ""), str(base.get("reward_error") or "")
     if base["old_kind"] == "exception":
-        return not record.get("at_floor") or said.partition(":")[0] != wanted.partition(":")[0]
+        other_class = said.partition(":")[0] != wanted.partition(":")[0]
+        return not record.get("at_floor") or not said or other_class and not base.get("strange")
     if said and not base["zeroed"] or not identical(record.get("score"), base.get("score")):
         return True
     if "requests" in base and sorted(map(repr, base["requests"])) != sorted(map(repr, record.get("requests", ()))):
@@ -296,7 +298,7 @@ def differs(record: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
 
 def asked(base: Mapping[str, Any] | None) -> Record:
     """What the comparison asks of a case beside the values."""
-    return {name: (base or {}).get(name) for name in ("old_kind", "old_keys", "zeroed")}
+    return {name: (base or {}).get(name) for name in ("old_kind", "old_keys", "zeroed", "strange")}
 
 
 def _other(name: str, keys: Mapping[str, Any], others: Mapping[str, Any]) -> bool:

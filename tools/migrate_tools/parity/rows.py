@@ -151,6 +151,23 @@ def write_rows(rows: Sequence[Mapping[str, Any]], made: Sequence[Variant], folde
     return Written(names, written[: len(order)], back, {number: place for place, number in enumerate(order)})
 
 
+def append_rows(made: Sequence[dict[str, Any]], folder: Path, files: int) -> tuple[list[str], list[int | None]]:
+    """Writes further rows into files of their own, numbered on from `files`.
+
+    Returns:
+        The names, and for each row its place among the further ones; None for one that no file holds as it is.
+    """
+    numbered = [Variant(number, _storable(row), "directed", strict=True) for number, row in enumerate(made)]
+    groups = _apart(numbered)
+    names = [f"rows_{files + number}.parquet" for number in range(len(groups))]
+    places: list[int | None] = [None] * len(made)
+    for name, group in zip(names, groups, strict=True):
+        _write([variant.row for variant in group], folder / name)
+    for place, variant in enumerate(variant for group in groups for variant in group):
+        places[variant.base] = place
+    return names, places
+
+
 def _grouped(rows: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     groups: list[list[int]] = []
     for number, row in enumerate(rows):

@@ -47,6 +47,16 @@ def _pandas_rows(path: Path) -> list[dict[str, Any]]:
     return [frame.iloc[position].to_dict() for position in range(len(frame))]
 
 
+def as_read(row: dict[str, Any], reader: str) -> dict[str, Any]:
+    """One row, given as Python values, as the reader would give it."""
+    if reader != "pandas":
+        return row
+    import pyarrow as pa
+
+    read: dict[str, Any] = pa.Table.from_pylist([row]).to_pandas(use_threads=False).iloc[0].to_dict()
+    return read
+
+
 def load_cases(path: Path) -> list[dict[str, Any]]:
     """One object a line."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,0 +1,103 @@
+"""What an input needs to reach and show one change of a scorer: the texts and numbers that stand round it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from migrate_tools.parity import patterns
+from migrate_tools.parity.faults_patterns import RE_CALLS, parsed
+from migrate_tools.parity.mutation import Code, call_name, number, text
+
+NEAR, FAR = 24, 40
+"""Texts of the change itself, and of the function round it, at most."""
+SPECIAL = frozenset("\\[(.*+?|^$")
+
+
+def focus(code: Code, node: ast.AST, after: str, values: Sequence[str]) -> dict[str, list[Any]]:
+    """Texts of the change (`near`), texts of its function (`far`), numbers of both, and `pairs` of
+    texts of which one is put in the place of the other.
+
+    Args:
+        node: what is changed.
+        after: what stands in its place.
+        values: right answers, put into the groups of regular expressions.
+    """
+    before, changed = code.segment(node), _tree(after)
+    own = list(ast.walk(node))
+    new = list(ast.walk(changed)) if changed is not None else []
+    function = code.function(node)
+    around = list(ast.walk(code.statement(node)))
+    wide = list(ast.walk(function)) if function is not None else []
+    near = [item for item in _texts(own, values) if item not in after]
+    near += [item for item in _texts(new, values) if item not in before]
+    near += [*_texts(own, values), *_texts(around, values)]
+    numbers = [*_numbers(own), *_numbers(new), *_numbers(around), *_numbers(wide)]
+    pairs = [*_pairs(own, values), *_pairs(around, values), *_pairs(wide, values)]
+    return {
+        "near": list(dict.fromkeys(near))[:NEAR],
+        "far": list(dict.fromkeys(_texts(wide, values)))[:FAR],
+        "numbers": list(dict.fromkeys(numbers))[:NEAR],
+        "pairs": list(dict.fromkeys(pairs))[:FAR],
+    }
+
+
+def _tree(source: str) -> ast.AST | None:
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        return None
+
+
+def _texts(nodes: Sequence[ast.AST], values: Sequence[str]) -> Iterator[str]:
+    """Plain texts among nodes; texts that the regular expressions among them match."""
+    calls = [node for node in nodes if isinstance(node, ast.Call) and node.args and call_name(node) in RE_CALLS]
+    in_calls = {id(node.args[0]) for node in calls}
+    for node in nodes:
+        string = text(node)
+        if not string or len(string) > 200:
+            continue
+        if (id(node) in in_calls or "\\" in string) and set(string) & SPECIAL and parsed(string) is not None:
+            yield from _matched(string, tuple(values[:2]))
+        if id(node) not in in_calls:
+            yield string
+
+
+@lru_cache(maxsize=2000)
+def _matched(pattern: str, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Texts that a pattern matches, with values in its groups and without."""
+    filled = [patterns.filled(pattern, value, turn) for turn in range(5) for value in values]
+    made = dict.fromkeys([*(text for text in filled if text is not None), *patterns.plain(pattern)])
+    return tuple(dict.fromkeys([*made, *(text + text[-1:] for text in made)]))
+
+
+def _pairs(nodes: Sequence[ast.AST], values: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Texts that the scorer puts in the place of others: calls of replace and sub, tables of two columns."""
+    for node in nodes:
+        parts = node.args if isinstance(node, ast.Call) else getattr(node, "elts", ())
+        texts = [text(part) for part in parts]
+        name = call_name(node)
+        if name in ("sub", "subn") and len(texts) >= 2 and texts[0] is not None and texts[1] is not None:
+            yield from _rewritten(texts[0], texts[1], tuple(values[:2]))
+        elif (name == "replace" or isinstance(node, (ast.Tuple, ast.List))) and len(texts) >= 2:
+            if texts[0] and texts[1] is not None and (name or len(texts) == 2):
+                yield texts[0], texts[1]
+        elif isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                one, other = text(key), text(value)
+                if one and other is not None:
+                    yield one, other
+
+
+@lru_cache(maxsize=500)
+def _rewritten(pattern: str, replacement: str, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(patterns.rewritten(pattern, replacement, values))
+
+
+def _numbers(nodes: Sequence[ast.AST]) -> Iterator[float | int]:
+    for node in nodes:
+        value = number(node)
+        if value is not None:
+            yield value

@@ -1,0 +1,237 @@
+"""Looks for an input on which two versions of a reward part, starting from inputs that reach the changed place.
+
+Pure: what is tried depends on the inputs, what is known of the change, and the random numbers given. Runs inside the
+sandbox: standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from migrate_tools.parity import forms
+from migrate_tools.parity.case import answers_of
+from migrate_tools.parity.directed_edits import Material, changed, decorated, pair_in
+from migrate_tools.parity.row_changes import DROP, Leaf, RowChange, another, leaves
+
+TRIES, MORE_TRIES = 900, 2200
+"""Inputs tried for one version; and where the value at the change was once another one."""
+FINE = 0.5
+"""Share of them for a version that only leads the search."""
+BASES = 40
+LONGEST = 20_000
+SHORT = 2000
+GROWN = 60
+ROW_CHANGED = 0.35
+"""Share of the inputs whose row is changed too."""
+
+
+class Candidate(NamedTuple):
+    """One input: a response for a row, values of the row that are replaced first, tokens (0: estimated)."""
+
+    row: int
+    raw: str
+    changes: tuple[RowChange, ...] = ()
+    length: int = 0
+
+
+class Result(NamedTuple):
+    """What a version made of an input, and the values at the changed place."""
+
+    outcome: tuple[Any, ...]
+    seen: Sequence[str]
+
+
+Run = Callable[[Candidate, str], Result]
+
+
+class Hunt:
+    """Known inputs with the right outcome, and the search for others."""
+
+    def __init__(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        keys: Sequence[str],
+        literals: Sequence[str],
+        numbers: Sequence[int],
+        run: Run,
+    ) -> None:
+        """Args:
+        rows: as Python values.
+        keys: names that the scorer asks for in extra_info.
+        literals: texts that the scorer looks for.
+        numbers: lengths that it knows.
+        run: what a version ("right" or "faulty") makes of an input.
+        """
+        self._keys, self._literals, self._numbers, self._run = keys, literals, numbers, run
+        self._answers: list[list[str]] = []
+        self._leaves: list[list[Leaf]] = []
+        self._known: list[Candidate] = []
+        self._outcomes: list[tuple[Any, ...]] = []
+        self._inputs: set[tuple[int, str, str]] = set()
+        self.tried = self.infected = 0
+        for row in rows:
+            self.add_row(row)
+
+    def add_row(self, row: Mapping[str, Any]) -> int:
+        """A further row; its number."""
+        self._answers.append(answers_of(row))
+        self._leaves.append(leaves(row, self._keys))
+        return len(self._answers) - 1
+
+    def add(self, candidate: Candidate, outcome: tuple[Any, ...]) -> None:
+        """A known input."""
+        self._known.append(candidate)
+        self._inputs.add(_key(candidate))
+        self._outcomes.append(outcome)
+
+    def killer(self, places: Sequence[int]) -> int | None:
+        """The first of these known inputs on which the faulty version answers otherwise."""
+        run, known, outcomes = self._run, self._known, self._outcomes
+        return next((place for place in places if run(known[place], "faulty").outcome != outcomes[place]), None)
+
+    def look(
+        self, places: Sequence[int], focus: Mapping[str, Any], rng: Random, effort: float = 1.0
+    ) -> Candidate | None:
+        """An input that tells the faulty version from the right one, made from known ones; None when none was found.
+
+        Args:
+            places: known inputs that reach the change.
+            focus: texts and numbers that matter for it (`focus.focus`).
+            effort: share of the usual number of tries.
+
+        Afterwards `tried` and `infected` say how many inputs there were, and on how many of them the value at the
+        changed place was another one.
+        """
+        self.tried = self.infected = 0
+        short = [place for place in places if len(self._known[place].raw) < SHORT] or list(places)
+        reached = self._by_row(short)
+        accepted = self._by_row([place for place in short if is_positive(self._outcomes[place])])
+        moved: list[Candidate] = []
+        for _ in range(int(MORE_TRIES * effort)):
+            if self.tried >= TRIES * effort and not moved:
+                break
+            if moved and rng.random() < 0.5:
+                base = moved[-1 - int(len(moved) * rng.random() ** 2)]
+            else:
+                pool = accepted if accepted and rng.random() < 0.6 else reached
+                base = rng.choice(pool[rng.choice(list(pool))])
+            made = self._changed(base, focus, reached, rng)
+            self.tried += 1
+            if len(made.raw) > LONGEST or (key := _key(made)) in self._inputs:
+                continue
+            self._inputs.add(key)
+            right, faulty = self._run(made, "right"), self._run(made, "faulty")
+            if right.outcome != faulty.outcome:
+                return self._plainer(made)
+            if right.seen != faulty.seen:
+                self.infected += 1
+                if len(moved) < GROWN:
+                    moved.append(made)
+                else:
+                    moved[rng.randrange(GROWN)] = made
+            elif is_positive(right.outcome) and len(made.raw) < SHORT:
+                grown = accepted.setdefault(made.row, [])
+                grown[min(len(grown), BASES + rng.randrange(BASES)) :] = [made]
+        return None
+
+    def _plainer(self, found: Candidate) -> Candidate:
+        """The input without the changes of its row that are not needed."""
+        for change in found.changes:
+            other = found._replace(changes=tuple(item for item in found.changes if item is not change))
+            if self._run(other, "right").outcome != self._run(other, "faulty").outcome:
+                found = other
+        return found
+
+    def _changed(
+        self, base: Candidate, focus: Mapping[str, Any], reached: Mapping[int, list[Candidate]], rng: Random
+    ) -> Candidate:
+        material = self._material(base, focus, reached, rng)
+        if self._leaves[base.row] and rng.random() < ROW_CHANGED:
+            return self._with_row(base, material, rng)
+        raw = changed(base.raw, material, rng)
+        if rng.random() < 0.15 and not base.changes:
+            row = rng.randrange(len(self._answers))
+            value = next((value for value in self._answers[base.row] if value and value in raw), None)
+            raw = raw.replace(value, rng.choice(self._answers[row])) if value else raw
+            return Candidate(row, raw)
+        return Candidate(base.row, raw, base.changes)
+
+    def _material(
+        self, base: Candidate, focus: Mapping[str, Any], reached: Mapping[int, list[Candidate]], rng: Random
+    ) -> Material:
+        own = [change.value for change in base.changes if isinstance(change.value, str) and change.value != DROP]
+        values = [*own, *self._answers[base.row]]
+        of_row = [*(leaf.value for leaf in self._leaves[base.row]), *(change.value for change in base.changes)]
+        near = focus["near"] if rng.random() < 0.7 else focus["far"]
+        others = rng.choice(self._answers)
+        texts = [rng.choice(reached[rng.choice(list(reached))]).raw]
+        numbers = [*self._numbers, *(int(item) for item in focus["numbers"] if 4 <= abs(item) <= LONGEST)]
+        return Material(values, others, self._literals, numbers, texts, near, focus["pairs"], focus["numbers"], of_row)
+
+    def _with_row(self, base: Candidate, material: Material, rng: Random) -> Candidate:
+        """The input with another value in its row; where that is a text in the response too, there as well or not."""
+        leaf = rng.choice(self._leaves[base.row])
+        current = next((change.value for change in base.changes if change.path == leaf.path), leaf.value)
+        if any(_overlap(change.path, leaf.path) and change.path != leaf.path for change in base.changes):
+            return Candidate(base.row, changed(base.raw, material, rng), base.changes)
+        raw = base.raw
+        if isinstance(current, str) and current != DROP:
+            label, answer = self._texts(current, material, rng)
+            if current and current in raw:
+                raw = raw.replace(current, answer)
+            new: Any = label
+        elif leaf.path[0] == "extra_info" and rng.random() < 0.3:
+            new = rng.choice((DROP, DROP, None))
+        else:
+            numbers = [item for item in (*material.amounts, *material.own) if isinstance(item, (int, float))]
+            new = another(current, numbers, lambda text: text, rng)
+            if rng.random() < 0.4:
+                raw = changed(raw, material, rng)
+        kept = tuple(change for change in base.changes if change.path != leaf.path)
+        return Candidate(base.row, raw, (*kept, RowChange(leaf.path, new)), base.length)
+
+    def _texts(self, current: str, material: Material, rng: Random) -> tuple[str, str]:
+        """A label and an answer for it."""
+        choice = rng.randrange(10)
+        if choice < 4:
+            return pair_in(current, material, rng)
+        if choice > 7:
+            label = decorated(current, rng)
+            return label, rng.choice((current, current, label))
+        if choice == 4:
+            return rng.choice([*forms.variants(current), current]), rng.choice([*forms.variants(current), current])
+        if choice == 5:
+            text = rng.choice((*material.near, *material.others, *material.literals, current))[:LONGEST]
+            return text, rng.choice((text, current, text.lower(), text.strip(), f" {text}"))
+        label = changed(current, material, rng)
+        return label, rng.choice((label, current, changed(label, material, rng)))
+
+    def _by_row(self, places: Sequence[int]) -> dict[int, list[Candidate]]:
+        """The inputs of each row, a few evenly spread."""
+        rows: dict[int, list[Candidate]] = {}
+        for place in places:
+            rows.setdefault(self._known[place].row, []).append(self._known[place])
+        return {row: _few(found, BASES) for row, found in rows.items()}
+
+
+def _key(candidate: Candidate) -> tuple[int, str, str]:
+    return candidate.row, candidate.raw, repr(candidate.changes) if candidate.changes else ""
+
+
+def is_positive(outcome: tuple[Any, ...]) -> bool:
+    """True for a value above zero."""
+    return outcome[0] == "value" and bool(outcome[3])
+
+
+def _overlap(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    length = min(len(one), len(other))
+    return one[:length] == other[:length]
+
+
+def _few(places: Sequence[Candidate], count: int) -> list[Candidate]:
+    """`count` inputs evenly over a sequence."""
+    if len(places) <= count:
+        return list(places)
+    return [places[position * len(places) // count] for position in range(count)]

@@ -1,0 +1,158 @@
+"""Versions of a module that differ in one place, made by compiling the top-level statement round it anew.
+
+Runs inside the sandbox: standard library only.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SEEN = "__seen__"
+LONGEST = 300
+"""Characters of a value that are compared."""
+
+
+@dataclass
+class Pair:
+    """The right and the faulty form of one place, both able to note the value there."""
+
+    right: dict[str, Any]
+    faulty: dict[str, Any]
+    """Names of the module and what they stand for."""
+    whole: Callable[..., Any] | None = None
+    """The entry of a module of its own, where a statement alone could not be compiled anew."""
+
+
+class Versions:
+    """A module and changed forms of it."""
+
+    def __init__(self, source: str, entry: str, name: str = "directed_scorer", file: str = "<scorer>") -> None:
+        """Raises:
+        Exception: whatever running the module raises.
+        """
+        self._source, self._entry, self._name, self._file = source.encode(), entry, name, file
+        self._notes: list[str] = []
+        self._module = self._load(source)
+        self._space = self._module.__dict__
+        tree = ast.parse(source)
+        starts = [0]
+        for line in self._source.split(b"\n"):
+            starts.append(starts[-1] + len(line) + 1)
+        self._tops = [
+            (starts[_first_line(node) - 1], starts[node.end_lineno - 1] + node.end_col_offset, _alone(node, tree))  # type: ignore[operator]
+            for node in tree.body
+        ]
+
+    @property
+    def entry(self) -> Callable[..., Any]:
+        """The function as it stands in the module now."""
+        function: Callable[..., Any] = self._space[self._entry]
+        return function
+
+    def pair(self, version: Mapping[str, Any]) -> Pair:
+        """Both forms of a change.
+
+        Args:
+            version: `span` (bytes), `text` that stands there instead, `probe`: span of the expression whose value is
+                noted, or none.
+
+        Raises:
+            Exception: whatever the changed statement raises when it is run.
+        """
+        (start, end), text = version["span"], version["text"].encode()
+        for first, last, names in self._tops:
+            if first <= start and end <= last and names:
+                before = {name: self._space[name] for name in names}
+                try:
+                    right = self._form(first, last, start, end, self._source[start:end], version["probe"], names)
+                    faulty = self._form(first, last, start, end, text, version["probe"], names)
+                finally:
+                    self._space.update(before)
+                return Pair(right, faulty)
+        changed = self._source[:start] + text + self._source[end:]
+        return Pair({}, {}, self._load(changed.decode()).__dict__[self._entry])
+
+    def run(self, pair: Pair, which: str, call: Callable[[Callable[..., Any]], Any]) -> tuple[Any, list[str]]:
+        """What `call` makes of the entry while the right or the faulty form stands; and the values noted."""
+        self._notes.clear()
+        if pair.whole is not None:
+            return call(pair.whole if which == "faulty" else self.entry), []
+        before = {name: self._space[name] for name in pair.right}
+        self._space.update(pair.faulty if which == "faulty" else pair.right)
+        try:
+            return call(self.entry), self._notes.copy()
+        finally:
+            self._space.update(before)
+
+    def _form(
+        self, first: int, last: int, start: int, end: int, text: bytes, probe: list[int] | None, names: tuple[str, ...]
+    ) -> dict[str, Any]:
+        if probe:
+            inner = self._source[probe[0] : start] + text + self._source[end : probe[1]]
+            noted = SEEN.encode() + b"(" + inner + b")"
+            whole = self._source[first : probe[0]] + noted + self._source[probe[1] : last]
+        else:
+            whole = self._source[first:start] + text + self._source[end:last]
+        try:
+            compiled = compile(whole, self._file + "+", "exec")
+        except SyntaxError:
+            if not probe:
+                raise
+            return self._form(first, last, start, end, text, None, names)
+        exec(compiled, self._space)
+        return {name: self._space[name] for name in names}
+
+    def _load(self, source: str) -> types.ModuleType:
+        module = types.ModuleType(self._name)
+        sys.modules[self._name] = module
+        module.__dict__[SEEN] = self._note
+        exec(compile(source, self._file, "exec"), module.__dict__)
+        return module
+
+    def _note(self, value: Any) -> Any:
+        if len(self._notes) < 2000:
+            try:
+                self._notes.append(repr(value)[:LONGEST])
+            except Exception:
+                self._notes.append("?")
+        return value
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(item.lineno for item in decorators)])
+
+
+def _alone(node: ast.stmt, tree: ast.Module) -> tuple[str, ...]:
+    """Names that a statement binds, when nothing else reads them while the module is loaded; else none."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        names = {node.name}
+    elif isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
+        names = {target.id for target in node.targets if isinstance(target, ast.Name)}
+    else:
+        return ()
+    bound = [item for other in tree.body if other is not node for item in _bound(other)]
+    read = {name for other in tree.body if other is not node for name in _read_on_load(other)}
+    return () if names & (read | set(bound)) else tuple(sorted(names))
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return [node.name]
+    return [item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)]
+
+
+def _read_on_load(node: ast.AST) -> set[str]:
+    """Names that are read when a top-level statement is run; functions only for their defaults and decorators."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        own = [*node.args.defaults, *node.args.kw_defaults, *getattr(node, "decorator_list", ())]
+        return {name for item in own if item is not None for name in _read_on_load(item)}
+    found = {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else set[str]()
+    for child in ast.iter_child_nodes(node):
+        found |= _read_on_load(child)
+    return found
