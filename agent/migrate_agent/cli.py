@@ -292,6 +292,14 @@ def doctor(
     return command.doctor(fix=fix, as_json=as_json)
 
 
+@app.command()
+def mcp() -> int:
+    """Serve inspect, plan, run, verify and the tables to another agent (Model Context Protocol, stdio)."""
+    from migrate_agent.commands import mcp as command
+
+    return command.mcp()
+
+
 def run_cli(arguments: list[str]) -> int:
     """Runs one command line and returns its exit code; every error becomes one line on stderr."""
     debug = "--debug" in arguments

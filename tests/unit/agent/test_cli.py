@@ -19,7 +19,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_names_every_command_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_cli(["--help"]) == 0
     text = capsys.readouterr().out
-    for name in ("run", "inspect", "verify", "convert-data", "smoke", "contract", "doctor"):
+    for name in ("run", "inspect", "verify", "convert-data", "smoke", "contract", "doctor", "mcp"):
         assert f" {name} " in text
     assert "serve" not in text
 
