@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from migrate_tools.data.json_text import decoded
 from migrate_tools.parity import forms, hard_answers
 from migrate_tools.parity.case import ANSWER_KEYS, answers_of, ground_truth
 
@@ -109,10 +110,8 @@ def with_truth(row: Mapping[str, Any], gold: str) -> dict[str, Any] | None:
 def _replaced(truth: Any, gold: str) -> Any:
     if isinstance(truth, str):
         if truth[:1] in "[{" and hard_answers.kind_of(truth) == "other":
-            try:
-                inner = _replaced(json.loads(truth), gold)
-            except (json.JSONDecodeError, RecursionError):
-                return None
+            held = decoded(truth)
+            inner = None if isinstance(held, str) else _replaced(held, gold)
             return None if inner is None else json.dumps(inner)
         head, mark, _ = truth.rpartition("####")
         if mark:
@@ -179,7 +178,7 @@ def _extra(row: Mapping[str, Any], base: int, keys: Sequence[str]) -> Iterator[V
     extra = row.get("extra_info")
     as_text = isinstance(extra, str)
     if isinstance(extra, str):  # JSON text, as some recipes store it
-        extra = _decoded(extra)
+        extra = decoded(extra)
     present = list(extra) if isinstance(extra, Mapping) else []
     asked = [key for key in keys if key not in ("ground_truth", "data_source", "reward_model", "extra_info")]
     for key in [*(key for key in present if key in keys), *(key for key in asked if key not in present)][:8]:
@@ -192,14 +191,6 @@ def _extra(row: Mapping[str, Any], base: int, keys: Sequence[str]) -> Iterator[V
             whole: Any = json.dumps(changed) if as_text else changed
             made = {**deepcopy(dict(row)), "extra_info": whole if changed else None}
             yield Variant(base, made, "fields", strict=True)
-
-
-def _decoded(text: str) -> Any:
-    try:
-        value = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _whole_extra(row: Mapping[str, Any], base: int) -> Iterator[Variant]:

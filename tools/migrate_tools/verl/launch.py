@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from migrate_tools.verl import shim
+from migrate_tools.verl import shim, shim_commands
 from migrate_tools.verl.commands import Command, parse
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _job(
         shims.mkdir()
         Path(folder).chmod(0o755)
         shims.chmod(0o755)
-        shim.write_shims(shims, PYTHON)
+        shim_commands.write_shims(shims, PYTHON)
         items = [{"path": f"/project/{script.relative_to(project)}", "once": script in circular} for script in scripts]
         work = {
             "scripts": items,

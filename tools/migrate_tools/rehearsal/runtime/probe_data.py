@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from migrate_tools.data.json_text import decoded
+
 _MOST = 20
 ROW_KEYS = ("agent_name", "ability", "tools_kwargs", "interaction_kwargs")
 """Columns that a data set class of the recipe may set."""
@@ -93,17 +95,6 @@ def _row(before: dict[str, Any], after: dict[str, Any], job: dict[str, Any]) -> 
             yield f"column {column} was dropped"
         elif not same(before[column], after[column]) and not same(decoded(before[column]), after[column]):
             yield f"column {column} changed"
-
-
-def decoded(value: Any) -> Any:
-    """The structure that a JSON text holds; any other value as it is."""
-    if not isinstance(value, str) or value.lstrip()[:1] not in ("[", "{"):
-        return value
-    try:
-        found = json.loads(value)
-    except (json.JSONDecodeError, RecursionError):
-        return value
-    return found if isinstance(found, (dict, list)) else value
 
 
 def same(left: Any, right: Any) -> bool:
