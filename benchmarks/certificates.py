@@ -1,7 +1,7 @@
 """Parity certificates of verl's own scorers and of the rewards of recipes, one row each.
 
     python benchmarks/certificates.py [--builtin VERSION ...] [--recipe DIR[::LAUNCH] ...] [--verl-root DIR]
-        [--cases N] [--seconds S] [--most N] [--only TEXT] [--out TABLE.md] [--json FILE]
+        [--cases N] [--seconds S] [--most N] [--only TEXT] [--sandbox KIND] [--out TABLE.md] [--json FILE]
 
 Only the reward is written and compared: a recipe whose tools or algorithm cannot be moved still gets a certificate of
 its reward. Verl's scorers get rows made up from what is publicly known about their data; recipes their own rows where
@@ -65,11 +65,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--most", type=int, default=6, help="different rewards of one recipe")
     parser.add_argument("--only", default="")
+    parser.add_argument("--sandbox", choices=("auto", "docker", "bubblewrap"), default="auto")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     budget = Budget(seconds=options.seconds, cases=options.cases)
-    sandbox = open_sandbox("auto")
+    sandbox = open_sandbox(options.sandbox)
     lines, documents = [HEAD, "|" + " --- |" * 12], []
     with tempfile.TemporaryDirectory() as place:
         for name, launch, recipe in subjects(options, sandbox, Path(place)):

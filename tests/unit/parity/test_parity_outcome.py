@@ -159,3 +159,17 @@ def test_the_clock_of_the_second_run_is_ahead() -> None:
     assert today in (40, 41)
     assert [text, *rest] == [True, True, True, True, 3, 1970]
     assert datetime.date.today() - datetime.date.today() == datetime.timedelta(0)
+
+
+def test_compiled_modules_load_under_the_moved_clock() -> None:
+    """pandas casts to the memory layout of the real classes: with others in their place the process ended."""
+    script = """
+import datetime
+from migrate_tools.parity import clock
+clock.shift(86400.0 * 40)
+moved = datetime.datetime
+import pandas
+print(datetime.datetime is moved, pandas.Timestamp(moved(2026, 1, 2)).day, (moved.now() - moved.now()).days)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stdout.split()) == (0, ["True", "2", "-1"]), done.stderr

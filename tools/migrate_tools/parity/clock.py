@@ -6,7 +6,9 @@ Runs inside the sandbox: standard library only. Durations (monotonic, perf_count
 from __future__ import annotations
 
 import datetime
+import importlib.machinery
 import time
+from collections.abc import Callable
 from typing import Any
 
 
@@ -65,3 +67,21 @@ def _shift_dates(step: datetime.timedelta) -> None:
     for made, name in ((Moved, "datetime"), (MovedDate, "date")):
         made.__module__, made.__qualname__, made.__name__ = "datetime", name, name
         setattr(datetime, name, made)
+    loader: Any = importlib.machinery.ExtensionFileLoader
+    loader.create_module = _with_classes(loader.create_module, base, plain)
+    loader.exec_module = _with_classes(loader.exec_module, base, plain)
+
+
+def _with_classes(load: Callable[..., Any], moment: type, day: type) -> Callable[..., Any]:
+    """Loads an extension module with the real classes in place: compiled code relies on their memory layout."""
+
+    def loaded(self: Any, subject: Any) -> Any:
+        module: Any = datetime
+        kept = module.datetime, module.date
+        module.datetime, module.date = moment, day
+        try:
+            return load(self, subject)
+        finally:
+            module.datetime, module.date = kept
+
+    return loaded

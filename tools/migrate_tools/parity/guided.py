@@ -15,6 +15,7 @@ from migrate_tools.parity.case import Case
 from migrate_tools.parity.frozen import CASES
 from migrate_tools.parity.inputs import Inputs
 from migrate_tools.parity.sandbox_data import fresh_folder
+from migrate_tools.parity.supervise import JOB_SECONDS
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
 
 PROBED = (f"{oldjob.PROJECT}/", f"{oldjob.VERL}/verl/utils/reward_score/")
@@ -92,7 +93,7 @@ def search(
                 Mount(place, "/work", writable=True),
             ),
             env={**python_env(), "PYTHONHASHSEED": "0"},
-            limits=Limits(seconds=job["total_seconds"] * 2 + 60),
+            limits=Limits(seconds=job["total_seconds"] * 2 + JOB_SECONDS),
         )
     )
     return _found(place, inputs.cases, runs)

@@ -13,6 +13,7 @@ from migrate_tools.parity import guard
 from migrate_tools.parity.frozen import CASES, FrozenCases
 from migrate_tools.parity.oracle import CASE_SECONDS, JOB_MEMORY_MB, last_line
 from migrate_tools.parity.sandbox_data import fresh_folder
+from migrate_tools.parity.supervise import JOB_SECONDS
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
 
 STAGE = "/stage"
@@ -119,7 +120,7 @@ def run_new(
             argv=(PYTHON, "-m", "migrate_tools.parity.new_side", "/work/job.json"),
             mounts=(*python_mounts(), Mount(context.stage, STAGE), Mount(place, "/work", writable=True)),
             env=python_env(),
-            limits=Limits(seconds=job["total_seconds"] * 2 + 60, memory_mb=JOB_MEMORY_MB),
+            limits=Limits(seconds=job["total_seconds"] * 2 + JOB_SECONDS, memory_mb=JOB_MEMORY_MB),
         )
     )
     result = place / "new.json"

@@ -122,12 +122,25 @@ def prepare(job: Mapping[str, Any]) -> tuple[Callable[..., Any], managers.Manage
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     settings = job["manager"]
-    function = load_function(job["scorer"])
+    function = _loaded(job["scorer"])
     for name in job.get("imports", ()):
         with contextlib.suppress(Exception, stubs.StandInUsed):
             importlib.import_module(name)  # else the first case pays for it
     stubs.used.clear()
     return function, managers.Manager(**settings), loop
+
+
+def _loaded(scorer: Mapping[str, Any]) -> Callable[..., Any]:
+    """The scorer; frameworks that its file needs to load are real where they are installed."""
+    stubs.loading.append(scorer["function"])
+    try:
+        return load_function(scorer)
+    except stubs.StandInUsed:
+        if not stubs.give_real():
+            raise
+        return load_function(scorer)
+    finally:
+        stubs.loading.clear()
 
 
 def prepare_imports(job: Mapping[str, Any]) -> None:
@@ -142,6 +155,7 @@ def prepare_imports(job: Mapping[str, Any]) -> None:
         children.pass_on("PARITY_VERL", job["verl_root"])  # a pool that spawns imports verl anew
     for folder in reversed(job["paths"]):
         sys.path.insert(0, folder)
+    stubs.prefer(job.get("stand_ins", ()), [*job["paths"], *([job["verl_root"]] if job["verl_root"] else [])])
     for name, folders in job.get("aliases", {}).items():
         stubs.alias_package(name, folders)
     os.chdir(job["paths"][0] if job["paths"] else "/")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import Launch, Recipe
-from migrate_tools.packages import install_command
+from migrate_tools.packages import install_command, requirements
 from migrate_tools.parity import directed, guided, oldjob, texts
 from migrate_tools.parity.balance import shares
 from migrate_tools.parity.case import Case
@@ -23,6 +23,7 @@ from migrate_tools.parity.inputs import prepare, scored_as_logged
 from migrate_tools.parity.mine import Mined, mine
 from migrate_tools.parity.sandbox_data import fresh_folder
 from migrate_tools.parity.stubs import CLIENTS, HEAVY
+from migrate_tools.parity.supervise import JOB_SECONDS
 from migrate_tools.parity.values import same
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
 
@@ -80,8 +81,8 @@ def freeze(
     tape = tape_settings(launch, sources.mined)
     meta |= {"rows": given.files, "rows_from": given.rows_from, "family": given.family.name, "tape": tape}
     meta |= {"row_count": len(given.rows), "made_rows": len(given.made)}
-    meta["imports"] = sources.imports()
-    job = {**_old_job(recipe, launch, given.files, budget.seconds, tape), "imports": meta["imports"]}
+    meta |= {"imports": sources.imports(), "stand_ins": sources.beside()}
+    job = {**_old_job(recipe, launch, given.files, budget.seconds, tape), **_loading(meta)}
     found = guided.search(
         sandbox,
         recipe,
@@ -131,7 +132,12 @@ def closed_oracle(work: Path, launch: str, key: str) -> Path | None:
 def old_job(recipe: Recipe, launch: Launch, frozen: FrozenCases, *, seconds: float) -> dict[str, Any]:
     """The old side's job for other cases over the rows of an oracle: one run, no tracing."""
     job = _old_job(recipe, launch, frozen.row_files, seconds, frozen.meta["tape"])
-    return {**job, "repeat": False, "check": False, "imports": frozen.meta.get("imports", [])}
+    return {**job, "repeat": False, "check": False, **_loading(frozen.meta)}
+
+
+def _loading(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the third-party packages is loaded before the first case, and what only as a stand-in."""
+    return {"imports": meta.get("imports", []), "stand_ins": meta.get("stand_ins", [])}
 
 
 def _old_job(recipe: Recipe, launch: Launch, rows: list[str], seconds: float, tape: Any) -> dict[str, Any]:
@@ -188,7 +194,7 @@ def run_old(
                 Mount(place, "/work", writable=True),
             ),
             env=python_env(),
-            limits=Limits(seconds=job["total_seconds"] * 2 + 60, memory_mb=JOB_MEMORY_MB),
+            limits=Limits(seconds=job["total_seconds"] * 2 + JOB_SECONDS, memory_mb=JOB_MEMORY_MB),
         )
     )
     results = [place / f"old_{seed}.json" for seed in ((0, 1) if job["repeat"] else (0,))]
@@ -348,6 +354,12 @@ class _Sources:
         names = {name.partition(".")[0] for name in self._third_party}
         wanted = names - set(sys.stdlib_module_names) - HEAVY - CLIENTS - {"verl", "recipe"}
         return sorted(name for name in wanted if importlib.util.find_spec(name) is None)
+
+    def beside(self) -> list[str]:
+        """Frameworks that the file of the reward may import, the reward itself has no use for: none when unsure."""
+        if not self.code or requirements(self._third_party) & HEAVY:
+            return []
+        return sorted(HEAVY)
 
     def search_factor(self) -> int:
         """Inputs tried for two cases: fewer where a call may be slow."""

@@ -1,8 +1,8 @@
 """Stand-ins that let a scorer import verl without torch, ray or a GPU.
 
 `verl` and `verl.utils` become empty packages over the verl source, so that their heavy `__init__` files never run;
-big frameworks that are not installed can be imported and named, but the first real use raises StandInUsed, which
-no `except Exception` swallows. Runs inside the sandbox: standard library only.
+big frameworks that are not installed, or that the reward itself does not need, can be imported and named, but the first
+real use raises StandInUsed, which no `except Exception` swallows. Runs inside the sandbox: standard library only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import importlib.machinery
 import importlib.util
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ CLIENTS = frozenset({"aiohttp", "httpx", "litellm", "openai", "requests"})
 """HTTP clients: replaced by taped ones where the scorer uses them, else stand-ins for an import beside it."""
 used: list[str] = []
 """Names of the stand-ins that foreign code really used."""
+loading: list[str] = []
+"""Not empty while the file of a scorer is loaded: then calls give stand-ins too (decorators with arguments)."""
 
 
 class StandInUsed(BaseException):
@@ -46,6 +48,8 @@ class StandInUsed(BaseException):
 
 class StandIn:
     """A name of a missing package: may be passed round, subclassed and used as a decorator, not called for a result."""
+
+    _name: str
 
     def __init__(self, name: str) -> None:
         self.__dict__["_name"] = name
@@ -71,8 +75,29 @@ class StandIn:
             return args[0]  # @ray.remote, @torch.no_grad()
         if (not args and self._name.endswith("no_grad")) or self._name.endswith((".register", ".remote")):
             return StandIn(self._name)
-        used.append(self._name)
-        raise StandInUsed(self._name)
+        if loading:
+            return _Made(self._name)
+        return _refuse(self)
+
+
+def _refuse(self: StandIn, *_: Any) -> Any:
+    used.append(self._name)
+    raise StandInUsed(self._name)
+
+
+class _Made(StandIn):
+    """What a stand-in gave while a module was loaded: a decorator, or a value that no case may look at."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_OPERATORS = (
+    "bool", "eq", "ne", "lt", "le", "gt", "ge", "len", "iter", "next", "contains", "int", "float", "index", "str",
+    "format", "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "mod", "neg", "abs",
+    "enter", "exit", "await", "aiter",
+)  # fmt: skip
+for _operator in _OPERATORS:
+    setattr(_Made, f"__{_operator}__", _refuse)
 
 
 class _StandInModule(types.ModuleType):
@@ -98,6 +123,28 @@ class _HeavyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return
 
 
+class _Preferred(_HeavyFinder):
+    """First in sys.meta_path: serves frameworks that a file imports beside the reward, which may load for a minute."""
+
+    def __init__(self, names: Collection[str], own: Sequence[str]) -> None:
+        self.names, self.own = frozenset(names), tuple(own)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        root = name.partition(".")[0]
+        if root not in self.names or (root == name and self._is_own(name)):
+            return None
+        return super().find_spec(name, path, target)
+
+    def _is_own(self, name: str) -> bool:
+        """True for a module of the recipe that happens to have such a name."""
+        spec = importlib.machinery.PathFinder.find_spec(name)
+        places = [*(spec.submodule_search_locations or ()), spec.origin or ""] if spec is not None else []
+        return any(place.startswith(self.own) for place in places)
+
+
+_preferred: list[_Preferred] = []
+
+
 class _VerlPackage(types.ModuleType):
     """A verl package without its __init__: submodules import for real, other names are stand-ins."""
 
@@ -119,6 +166,31 @@ def install(verl_root: str | None) -> None:
     for name in PACKAGES:
         bare_package(name)
     stand_in("verl.utils.metric")
+
+
+def prefer(names: Collection[str], own: Sequence[str]) -> None:
+    """Makes stand-ins of frameworks even where they are installed; call it before foreign code.
+
+    Args:
+        own: folders of the recipe and of verl, whose modules are always real.
+    """
+    if names and not _preferred:
+        _preferred.append(_Preferred(names, own))
+        sys.meta_path.insert(0, _preferred[0])
+
+
+def give_real() -> bool:
+    """Takes `prefer` back and forgets what was imported under it; False when there is nothing to take back."""
+    if not _preferred:
+        return False
+    finder = _preferred.pop()
+    sys.meta_path.remove(finder)
+    for name, module in list(sys.modules.items()):
+        stands_in = isinstance(module, _StandInModule) and name.partition(".")[0] in finder.names
+        if stands_in or str(getattr(module, "__file__", None) or "").startswith(finder.own):
+            del sys.modules[name]
+    used.clear()
+    return True
 
 
 def bare_package(name: str) -> None:

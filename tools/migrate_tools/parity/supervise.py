@@ -1,8 +1,9 @@
 """Runs foreign calls one by one in a worker process that can be killed at any moment.
 
 The parent never runs foreign code: it forks a worker, which announces every item before it starts and reports
-it when done. A worker that is silent for longer than the limit is killed with its whole process group, the item counts
-as a timeout, and a fresh worker takes the next one. Runs inside the sandbox: standard library only.
+it when done. A worker that is silent for longer than the limit, time that it waited for a processor aside, is killed
+with its whole process group, the item counts as a timeout, and a fresh worker takes the next one. Runs inside the
+sandbox: standard library only.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from migrate_tools.parity import strays
+from migrate_tools.parity import pace, strays
 
 Runner = Callable[[int], dict[str, Any]]
 MEMORY_MB = 900
 """Memory of one worker with all that it starts: two runs of the old side share a job."""
 WATCH_SECONDS = 0.1
 """How often the memory of a worker is looked at while it is silent."""
+JOB_SECONDS = 240.0
+"""What a sandbox job may take beside twice the time for its items: loading the scorer, checks, the end."""
 SHORT_AFTER = 3
 """After so many timeouts the limit of an item falls to a third."""
 GIVE_UP_AFTER = 24
@@ -44,7 +47,7 @@ def run_items(
         make_runner: called once in each fresh worker; may load foreign code. What it raises becomes the record of
             every item, with kind "setup".
         item_seconds: longest time for one item, in seconds.
-        total_seconds: items not started by then are skipped.
+        total_seconds: items not started by then are skipped; counted from when the first worker is ready.
         setup_seconds: longest time for make_runner.
         memory_mb: a worker whose processes together hold more is killed; the item counts as died.
     """
@@ -52,11 +55,11 @@ def run_items(
     waiting = list(items)
     strays.adopt()
     spared = strays.descendants()
-    deadline = time.monotonic() + total_seconds
+    budget = _Budget(total_seconds)
     timeouts = 0
-    while waiting and time.monotonic() < deadline and timeouts < GIVE_UP_AFTER:
+    while waiting and not budget.over() and timeouts < GIVE_UP_AFTER:
         limit = item_seconds if timeouts < SHORT_AFTER else item_seconds / 3
-        current = _one_worker(waiting, make_runner, records, limit, deadline, setup_seconds, spared, memory_mb)
+        current = _one_worker(waiting, make_runner, records, limit, budget, setup_seconds, spared, memory_mb)
         waiting = [item for item in waiting if item not in records]
         if current is not None and records.get(current, {}).get("kind") == "timeout":
             timeouts += 1
@@ -68,12 +71,29 @@ def run_items(
     return records
 
 
+class _Budget:
+    """Wall time for all items together; loading the scorer the first time is not part of it."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end: float | None = None
+
+    def start(self) -> None:
+        """The first worker is ready (later calls change nothing)."""
+        if self._end is None:
+            self._end = time.monotonic() + self._seconds
+
+    def over(self) -> bool:
+        """True when no further item may start."""
+        return self._end is not None and time.monotonic() > self._end
+
+
 def _one_worker(
     items: Sequence[int],
     make_runner: Callable[[], Runner],
     records: dict[int, dict[str, Any]],
     item_seconds: float,
-    deadline: float,
+    budget: _Budget,
     setup_seconds: float,
     spared: Collection[int],
     memory_mb: int,
@@ -90,7 +110,8 @@ def _one_worker(
     os.close(writer)
     try:
         within = _MemoryWatch(spared, memory_mb)
-        return _watch(child, reader, items, records, item_seconds, deadline, setup_seconds, within)
+        limit = pace.Limit(spared, time.monotonic(), setup_seconds)
+        return _watch(child, reader, items, records, item_seconds, budget, limit, within)
     finally:
         os.close(reader)
         _kill_group(child)
@@ -103,12 +124,16 @@ def _watch(
     items: Sequence[int],
     records: dict[int, dict[str, Any]],
     item_seconds: float,
-    deadline: float,
-    setup_seconds: float,
+    budget: _Budget,
+    limit: pace.Limit,
     memory: _MemoryWatch,
 ) -> int | None:
+    """Reads what the worker says until it ends or must be ended.
+
+    Args:
+        limit: runs already, for the loading of the scorer.
+    """
     current: int | None = None
-    limit = time.monotonic() + setup_seconds
     buffer = b""
     while True:
         ready, _, _ = select.select([reader], [], [], 0.05)
@@ -116,11 +141,13 @@ def _watch(
         for line in (lines := (buffer + chunk).split(b"\n"))[:-1]:
             message = json.loads(line)
             if "start" in message:
-                if time.monotonic() > deadline:
+                if budget.over():
                     return None
-                current, limit = message["start"], time.monotonic() + item_seconds
+                current = message["start"]
+                limit.begin(time.monotonic(), item_seconds)
             elif "ready" in message:
-                limit = time.monotonic() + item_seconds
+                budget.start()
+                limit.begin(time.monotonic(), item_seconds)
             elif "end" in message:
                 return None
             else:
@@ -138,14 +165,14 @@ def _watch(
             if lost is not None:
                 records[lost] = {"kind": "died", "error": "it needs too much memory"}
             return current
-        if now > limit:
+        if limit.over(now):
             if current is None and items[0] not in records:
                 records[items[0]] = {"kind": "setup", "error": "loading the reward did not end"}
                 return None
             if current is not None:
                 records[current] = {"kind": "timeout"}
             return current
-        if now > deadline and current is None:
+        if current is None and budget.over():
             return None
 
 
