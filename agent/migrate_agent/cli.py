@@ -15,7 +15,18 @@ from migrate_tools import __version__
 from migrate_tools.errors import MigrateError
 
 from migrate_agent.cli_data import convert_data
-from migrate_agent.cli_llm import BudgetCalls, BudgetSeconds, BudgetTokens, BudgetUsd, Llm, LlmMode, Replay
+from migrate_agent.cli_llm import (
+    Answers,
+    Ask,
+    BudgetCalls,
+    BudgetSeconds,
+    BudgetTokens,
+    BudgetUsd,
+    Llm,
+    LlmMode,
+    Repairs,
+    Replay,
+)
 
 INTERNAL_ERROR = 70
 INTERRUPTED = 130
@@ -141,6 +152,9 @@ def run(
     batch_policy: Policy = BatchPolicy.on_policy,
     sandbox: Sandbox = SandboxKind.auto,
     llm: LlmMode = Llm.auto,
+    repairs: Repairs = 3,
+    ask: Ask = False,
+    answer: Answers = None,
     budget_usd: BudgetUsd = None,
     budget_tokens: BudgetTokens = None,
     budget_seconds: BudgetSeconds = None,
@@ -183,9 +197,13 @@ def run(
         rollouts=tuple(rollouts or ()),
         model_configs=tuple(model_config or ()),
         llm=llm.value,
+        repairs=repairs,
+        ask=ask,
         budgets={"usd": budget_usd, "tokens": budget_tokens, "seconds": budget_seconds, "calls": budget_calls},
     )
-    how = command.How(resume=resume, replay=replay, dry_run=dry_run, force=force, as_json=as_json)
+    how = command.How(
+        resume=resume, replay=replay, dry_run=dry_run, force=force, as_json=as_json, answers=tuple(answer or ())
+    )
     return command.run(options, how)
 
 

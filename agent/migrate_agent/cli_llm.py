@@ -39,6 +39,18 @@ BudgetSeconds = Annotated[
 BudgetCalls = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="Questions to the model; default 100.", show_default=False)
 ]
+Repairs = Annotated[
+    int, typer.Option("--repairs", min=0, metavar="N", help="Attempts of the model at one thing that is left.")
+]
+Ask = Annotated[
+    bool, typer.Option("--ask", help="Stop for decisions that change training: batch policy, KL, unsupported parts.")
+]
+Answers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--answer", metavar="KEY=CHOICE", help="A decision of a run with --ask; repeatable.", show_default=False
+    ),
+]
 Replay = Annotated[
     str | None,
     typer.Option(

@@ -75,6 +75,11 @@ class Engine(Protocol):
     ) -> tuple[CheckResult, ...]:
         """Rung 7, or why it was skipped."""
 
+    def frozen_inputs(
+        self, frozen: Mapping[str, dict[str, Any]], work: Path
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Cases and rows of the frozen oracles: what no edit may hold."""
+
     def known_flags(self, request: RunRequest) -> frozenset[str]:
         """Every flag of the chosen Relax contract, with dashes."""
 

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from migrate_tools.verl.extract import Extracted
 
 
+GUARDED_ROWS = 5_000
+"""Rows of a file whose values an edit of a model may not hold; the cases are made of fewer."""
+
+
 class LocalEngine:
     """Reads, translates, writes and checks on this machine."""
 
@@ -161,6 +165,20 @@ class LocalEngine:
             why = "the GPU step was switched off (--smoke off)"
             return (CheckResult(name="gpu_smoke", rung=GPU_RUNG, status="skipped", summary=why),)
         return self.check(recipe, draft, {}, request, stage, work, frozenset({GPU_RUNG}))
+
+    def frozen_inputs(
+        self, frozen: Mapping[str, dict[str, Any]], work: Path
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        import pyarrow.parquet as pq
+
+        cases: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
+        for name, meta in frozen.items():
+            oracle = opened(name, meta, work)
+            cases += oracle.cases()
+            for file in oracle.row_files:
+                rows += pq.read_table(oracle.folder / file).slice(0, GUARDED_ROWS).to_pylist()
+        return cases, rows
 
     def known_flags(self, request: RunRequest) -> frozenset[str]:
         return frozenset(self._contract(request).names)

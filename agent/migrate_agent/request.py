@@ -48,6 +48,10 @@ class RunRequest(Frozen):
     model_configs: dict[str, dict[str, Any]] = {}
     """Contents of the config.json given with --model-config, by model name; "" stands for every model."""
     llm: LlmSettings = LlmSettings()
+    repairs: int = 3
+    """Attempts of a model at one thing that is left."""
+    ask: bool = False
+    """Whether the run stops for decisions that change training."""
 
 
 def algo_name(text: str) -> str:

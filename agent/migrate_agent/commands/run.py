@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -15,10 +15,11 @@ from migrate_tools.model import CheckResult, Example, ExampleFile, Mode
 from migrate_agent.console import progress, table
 from migrate_agent.engine import Engine, Progress
 from migrate_agent.evidence import copy_rollouts, parity_files
-from migrate_agent.graph import run_graph
+from migrate_agent.graph import run_graph, unasked
 from migrate_agent.ledger import SETTINGS
 from migrate_agent.llm_settings import TAPE, Limits, LlmSettings, open_model
 from migrate_agent.nodes import Context
+from migrate_agent.questions import Decide, Question, checked
 from migrate_agent.relax_contract import choose
 from migrate_agent.request import RunRequest, algo_name, checked_algo_name, existing_rollouts, shell_variable
 from migrate_agent.runs import RunFolder, new_run, open_run, replay_run, write_bytes
@@ -49,6 +50,8 @@ class Options:
     parity_seconds: float | None = None
     rollouts: tuple[Path, ...] = ()
     model_configs: tuple[str, ...] = ()
+    repairs: int = 3
+    ask: bool = False
     llm: Literal["auto", "off"] = "auto"
     budgets: Mapping[str, float | None] = field(default_factory=dict)
     """Limits that were given, by the names of `Limits`."""
@@ -63,6 +66,8 @@ class How:
     dry_run: bool = False
     force: bool = False
     as_json: bool = False
+    answers: tuple[str, ...] = ()
+    """Decisions given with --answer, as KEY=CHOICE."""
 
 
 def run(options: Options, how: How) -> int:
@@ -73,6 +78,7 @@ def run(options: Options, how: How) -> int:
     """
     from migrate_agent.local_engine import LocalEngine
 
+    answers = parsed_answers(how.answers)
     folder = run_folder(options, how)
     request = folder.request()
     if how.replay is not None and options.out is not None:
@@ -83,7 +89,7 @@ def run(options: Options, how: How) -> int:
             say(f"flag contract: {engine.contract_name(request)}")
         if request.smoke == "required" and (obstacle := engine.smoke_obstacle()):
             raise MachineError(f"--smoke required, but {obstacle}", "run it where there is one, or use --smoke auto")
-        state = execute(folder, request, engine, say, resume=how.resume is not None)
+        state = execute(folder, request, engine, say, resume=how.resume is not None, decide=decider(answers))
         result = folder.get(state["result"])
         refused = state["verdict"] == "refused"
         if not how.dry_run and not refused:
@@ -94,6 +100,9 @@ def run(options: Options, how: How) -> int:
     if refused:
         for reason in document["reasons"]:
             print(f"migrate-agent: refused: {reason}", file=sys.stderr)
+    if state.get("out_of_budget"):
+        message, _, hint = state["stopped"].partition(" -- ")
+        raise BudgetError(message, hint.replace("RUN_ID", folder.id))
     if why := engine.no_sandbox():
         raise MachineError(f"nothing of the recipe could be run: {why.message}", why.hint)
     return EXIT_CODES[document["verdict"]]
@@ -165,6 +174,8 @@ def make_request(options: Options) -> RunRequest:
         parity_seconds=options.parity_seconds,
         rollouts=existing_rollouts(options.rollouts),
         model_configs=read_model_configs(options.model_configs),
+        repairs=options.repairs,
+        ask=options.ask,
         llm=LlmSettings(mode=options.llm, limits=limits(options, Limits())),
     )
 
@@ -206,7 +217,47 @@ def recipe_folder(path: Path | None) -> Path:
     return path.resolve()
 
 
-def execute(folder: RunFolder, request: RunRequest, engine: Engine, say: Progress, *, resume: bool) -> RunState:
+def parsed_answers(texts: Sequence[str]) -> dict[str, str]:
+    """The decisions of --answer KEY=CHOICE.
+
+    Raises:
+        UsageError: one has no such form.
+    """
+    pairs = [text.rpartition("=") for text in texts]
+    for text, (key, _, choice) in zip(texts, pairs, strict=True):
+        if not key or not choice:
+            raise UsageError(f"--answer {text!r} has not the form KEY=CHOICE", "for example batch-policy=faithful")
+    return {key: choice for key, _, choice in pairs}
+
+
+def decider(answers: Mapping[str, str]) -> Decide:
+    """Answers from the command line, then from the terminal where there is one."""
+
+    def decide(asked: Sequence[Question]) -> Mapping[str, str]:
+        given = {question.key: answers[question.key] for question in asked if question.key in answers}
+        if sys.stdin is not None and sys.stdin.isatty():
+            import typer
+
+            for question in asked:
+                if question.key not in given:
+                    typer.echo(f"{question.key}: {question.text}", err=True)
+                    given[question.key] = typer.prompt(
+                        "/".join(question.choices), default=question.choices[0], err=True
+                    )
+        return checked(asked, given)
+
+    return decide
+
+
+def execute(
+    folder: RunFolder,
+    request: RunRequest,
+    engine: Engine,
+    say: Progress,
+    *,
+    resume: bool,
+    decide: Decide = unasked,
+) -> RunState:
     """Runs the graph and keeps the seconds of each node in timings.json beside the checkpoints."""
     seconds: dict[str, float] = {}
 
@@ -220,10 +271,11 @@ def execute(folder: RunFolder, request: RunRequest, engine: Engine, say: Progres
     try:
         model = open_model(request.llm, folder.root, say=say, note=trace)
         trace("run", {"id": folder.id, "resumed": resume, "model": model.model if model else None})
-        state = run_graph(Context(folder, request, engine, say, model, trace), observe, resume=resume)
+        context = Context(folder, request, engine, say, model, trace)
+        state = run_graph(context, observe, resume=resume, decide=decide)
         trace("verdict", {"verdict": state["verdict"], "spent": model.budget.facts() if model else None})
         return state
-    except BudgetError as error:
+    except (BudgetError, UsageError) as error:
         raise type(error)(error.message, error.hint.replace("RUN_ID", folder.id)) from None
     except Exception as error:
         error.migrate_agent_log = folder.log  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 from migrate_tools.model import Example
+from migrate_tools.verl.secrets import find_secrets
 
 from migrate_agent.llm.guard_python import Allowed, Frozen, python_problems
 from migrate_agent.llm.guard_shell import same_words, shell_problems
@@ -42,6 +43,8 @@ class Guard:
             return [f"{path!r}: {problem}"]
         if len(text) > LARGEST:
             return [f"{path}: longer than {LARGEST} characters"]
+        if find_secrets(text, path) and not find_secrets(self._texts().get(path, ""), path):
+            return [f"{path}: holds what looks like a credential"]
         return [f"{path}:{line}" for line in self._content(path, text)[:SHOWN]]
 
     def _content(self, path: str, text: str) -> list[str]:

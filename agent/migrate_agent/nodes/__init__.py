@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,9 +11,11 @@ from migrate_tools.model import CheckResult, Conserved, Example, Recipe, Transla
 
 from migrate_agent.engine import Draft, Engine
 from migrate_agent.llm_settings import Note, unnoted
+from migrate_agent.questions import BATCH_POLICY
 from migrate_agent.request import RunRequest
 from migrate_agent.runs import RunFolder
 from migrate_agent.state import RunState
+from migrate_agent.workspace import Workspace
 
 if TYPE_CHECKING:
     from migrate_agent.llm.talk import Model
@@ -49,6 +52,19 @@ class Context:
             launch: tuple(Conserved.model_validate(item) for item in body.get("conserved", ()))
             for launch, body in bodies.items()
         }
+
+    def request_for(self, state: RunState) -> RunRequest:
+        """The request with what the user decided at the gate."""
+        policy = state.get("answers", {}).get(BATCH_POLICY)
+        return self.request.model_copy(update={"batch_policy": policy}) if policy else self.request
+
+    def commit(self, example: Example, number: int, message: str) -> str:
+        """Commits an example to the run's workspace repository; "" where that cannot be done."""
+        try:
+            return Workspace(self.run.root).record(example, number, message)
+        except (OSError, subprocess.SubprocessError) as error:
+            self.progress(f"the workspace has no commit {number}: {error}")
+            return ""
 
     def draft(self, state: RunState) -> Draft:
         """The current draft."""

@@ -12,7 +12,9 @@ from migrate_agent.state import RunState
 def draft(state: RunState, context: Context) -> RunState:
     """Renders the files for every launch that is not refused."""
     example = rendered(state, context, context.translations(state))
-    return {"example": context.run.put_model(example), "attempts": [], "tried": []}
+    context.commit(example, 0, f"draft of {example.algo}")
+    digest = context.run.put_model(example)
+    return {"example": digest, "first": digest, "attempts": [], "tried": [], "commits": 1}
 
 
 def rendered(state: RunState, context: Context, translations: tuple[Translation, ...]) -> Example:

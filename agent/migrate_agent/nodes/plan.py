@@ -9,29 +9,33 @@ from migrate_tools.errors import RefusedInput
 from migrate_tools.model import Launch, Recipe, Translated, Translation
 
 from migrate_agent.nodes import Context
+from migrate_agent.questions import left_out
 from migrate_agent.state import RunState
 from migrate_agent.verdict import is_refused
 
 
 def plan(state: RunState, context: Context) -> RunState:
     """Translates every launch; freezes the old reward's answers for those that are not refused."""
-    recipe = context.recipe(state)
+    recipe, request = context.recipe(state), context.request_for(state)
     translations: list[Translation] = []
     rewards: dict[str, dict[str, Any]] = {}
     oracle: dict[str, str] = {}
     for launch, variant in zip(recipe.launches, variants(recipe.launches), strict=True):
         context.progress(f"plan {launch.name}")
+        if left_out(launch.name, state.get("answers", {})):
+            translations.append(refused(launch, request.algo, variant, "left out by the user's decision"))
+            continue
         try:
-            translation = context.engine.translate(recipe, launch, context.request, variant)
+            translation = context.engine.translate(recipe, launch, request, variant)
             if not is_refused(translation):
                 reward = context.engine.extract(recipe, launch)
-                frozen = context.engine.freeze(recipe, launch, context.request, context.run.work)
+                frozen = context.engine.freeze(recipe, launch, request, context.run.work)
                 if reward is not None:
                     rewards[launch.name] = reward
                 if frozen is not None:
                     oracle[launch.name] = context.run.put(frozen)
         except RefusedInput as error:
-            translation = refused(launch, context.request.algo, variant, error.line())
+            translation = refused(launch, request.algo, variant, error.line())
         translations.append(translation)
     named = context.engine.name_hooks(recipe, tuple(t for t in translations if not is_refused(t)), rewards)
     by_launch = {item.launch: item for item in (*translations, *named)}
@@ -39,6 +43,7 @@ def plan(state: RunState, context: Context) -> RunState:
         "translations": context.run.put_models(tuple(by_launch[item.launch] for item in translations)),
         "extracted": {name: context.run.put(reward) for name, reward in rewards.items()},
         "oracle": oracle,
+        "policy": request.batch_policy,
     }
 
 

@@ -27,7 +27,7 @@ def report(state: RunState, context: Context) -> RunState:
     items = other_items(movable(recipe, translations)[0], context.rewards(state))
     facts = Facts(
         run_id=context.run.id,
-        request=context.request,
+        request=context.request_for(state),
         contract=context.engine.contract_name(context.request),
         recipe=recipe,
         translations=translations,
@@ -36,6 +36,11 @@ def report(state: RunState, context: Context) -> RunState:
         example=example,
         checks=checks,
         attempts=state.get("attempts", []),
+        first=context.run.model(Example, state["first"]) if "first" in state else None,
+        llm=state.get("llm", {}),
+        stopped=state.get("stopped", ""),
+        suggestions=[context.run.get(digest) for digest in state.get("suggestions", [])],
+        answers=state.get("answers", {}),
     )
     document = redacted(build_report(facts).model_dump(mode="json"), context)
     validate(document)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from migrate_tools.model import CheckResult, Example
 
+from migrate_agent.comparison import compare
 from migrate_agent.engine import Draft
 from migrate_agent.nodes import Context
 from migrate_agent.nodes.plan import movable
-from migrate_agent.state import Attempt, RunState
+from migrate_agent.state import MODEL, Attempt, RunState
 from migrate_agent.trace import log_checks
-
-Score = tuple[int, int]
 
 
 def test(state: RunState, context: Context) -> RunState:
@@ -29,18 +26,41 @@ def test(state: RunState, context: Context) -> RunState:
     best, attempts = state.get("best"), state.get("attempts", [])
     if best is None or not attempts or attempts[-1]["outcome"] != "pending":
         return {"checks": current["checks"], "best": current}
-    improved = score(results) < score(context.run.models(CheckResult, best["checks"]))
-    outcome = "improved" if improved else "no better, rolled back"
-    judged: list[Attempt] = [*attempts[:-1], {**attempts[-1], "outcome": outcome}]
-    context.trace("judged", {**judged[-1]})
+    comparison = compare(context.run.models(CheckResult, best["checks"]), results)
+    improved = comparison.word == "improved"
+    why = f": {comparison.why}" if comparison.word == "worse" else ""
+    outcome = "improved" if improved else f"{comparison.word}, rolled back{why}"
+    judged: Attempt = {**attempts[-1], "outcome": outcome}
+    context.trace("judged", {**judged})
     kept = current if improved else best
-    return {
+    update: RunState = {
         "example": kept["example"],
         "translations": kept["translations"],
         "checks": kept["checks"],
         "best": kept,
-        "attempts": judged,
+        "attempts": [*attempts[:-1], judged],
     }
+    if not improved:
+        update["commits"] = _rolled_back(state, context, best, judged)
+    if judged["rule"] != MODEL:
+        return {**update, **_new_first(state, context, kept)}
+    from migrate_agent.nodes.consult import judged_item
+
+    return {**update, **judged_item(state, context, comparison, judged, results)}
+
+
+def _rolled_back(state: RunState, context: Context, best: dict[str, str], judged: Attempt) -> int:
+    """Commits the best state again; returns how many commits there are."""
+    number = state.get("commits", 0)
+    message = f"roll back repair {judged['number']} ({judged['check']}): {judged['outcome']}"
+    context.commit(context.run.model(Example, best["example"]), number, message)
+    return number + 1
+
+
+def _new_first(state: RunState, context: Context, kept: dict[str, str]) -> RunState:
+    """What rules made before any model is the engine's work too."""
+    example = context.run.model(Example, kept["example"])
+    return {} if any(item.origin == "llm" for item in example.files) else {"first": kept["example"]}
 
 
 def run_checks(state: RunState, context: Context) -> tuple[CheckResult, ...]:
@@ -62,17 +82,3 @@ def stage_example(example: Example, stage: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(item.text, "utf-8")
         target.chmod(0o755 if item.executable else 0o644)
-
-
-def score(results: Sequence[CheckResult]) -> Score:
-    """Lower is better: failed rungs, then the number of findings that they list."""
-    failed = [result for result in results if result.status == "failed"]
-    return len(failed), sum(_findings(result.evidence) for result in failed)
-
-
-def _findings(value: Any) -> int:
-    if isinstance(value, dict):
-        return sum(_findings(item) for item in value.values())
-    if isinstance(value, list | tuple):
-        return len(value)
-    return 0

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from migrate_tools import __version__
 from migrate_tools.model import CheckResult, Example, Launch, Note, Recipe, Translation, Verdict
 
 from migrate_agent.ledger import PLAIN, LedgerItem, LedgerLine, differences
+from migrate_agent.proof import model_files, unproven
+from migrate_agent.questions import decisions
 from migrate_agent.report.certificate import certificates
 from migrate_agent.report.model import (
     AttemptInfo,
     DecisionInfo,
     FileInfo,
     LaunchInfo,
+    LlmEdit,
+    LlmInfo,
     MigrationReport,
     Mutants,
     OptionsInfo,
@@ -24,6 +29,7 @@ from migrate_agent.report.model import (
     RecipeInfo,
     RelaxInfo,
     SettingInfo,
+    Suggestion,
     VerlInfo,
 )
 from migrate_agent.request import RunRequest
@@ -47,6 +53,20 @@ class Facts:
     checks: tuple[CheckResult, ...]
     items: tuple[LedgerItem, ...] = ()
     attempts: Sequence[Attempt] = ()
+    first: Example | None = None
+    """The example as the engine made it, before any model."""
+    llm: Mapping[str, Any] = field(default_factory=dict)
+    """Name of the model and what it cost; empty when none was asked."""
+    stopped: str = ""
+    suggestions: Sequence[Mapping[str, Any]] = ()
+    answers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def unproven(self) -> tuple[str, ...]:
+        """Edits of a model that no check proves."""
+        if self.example is None or self.first is None:
+            return ()
+        return unproven(self.first, self.example, self.checks)
 
 
 def build_report(facts: Facts) -> MigrationReport:
@@ -54,7 +74,7 @@ def build_report(facts: Facts) -> MigrationReport:
     recipe = facts.recipe
     unbalanced = differences(facts.ledger)
     verdict = decide(facts.translations, facts.checks)
-    if unbalanced:
+    if unbalanced or (verdict != "refused" and facts.unproven):
         verdict = worst([verdict, "partial"])
     launches = {launch.name: launch for launch in recipe.launches}
     written = {item.path for item in facts.example.files} if facts.example else set()
@@ -76,8 +96,10 @@ def build_report(facts: Facts) -> MigrationReport:
         files=tuple(_file(path, text, origin) for path, text, origin in _texts(facts.example)),
         checks=facts.checks,
         parity=parity_info(facts.checks),
-        decisions=merged_decisions(facts.translations),
-        attempts=tuple(AttemptInfo(**attempt) for attempt in facts.attempts),
+        decisions=(*merged_decisions(facts.translations), *user_decisions(facts.answers)),
+        llm=llm_info(facts),
+        attempts=tuple(AttemptInfo.model_validate(attempt) for attempt in facts.attempts),
+        suggestions=tuple(Suggestion.model_validate(item) for item in facts.suggestions),
         skipped=recipe.skipped,
         shell_features=recipe.shell_features,
         notes=recipe.notes,
@@ -104,11 +126,41 @@ def reasons(facts: Facts, verdict: Verdict) -> Iterable[str]:
                 place = f" ({setting.source.file}:{setting.source.line})" if setting.source else ""
                 yield f"{item.launch}: {setting.key} is {setting.status}{place}: {setting.reason}"
     yield from differences(facts.ledger)
+    yield from facts.unproven
     for check in facts.checks:
         if check.status == "failed" or (check.status == "not_checkable" and check.rung <= LAST_CPU_RUNG):
             yield f"check {check.name} {check.status.replace('_', ' ')}: {check.summary}"
         if check.rung > LAST_CPU_RUNG and check.status == "skipped" and verdict == "rehearsed":
             yield f"not verified: {check.summary}"
+
+
+def llm_info(facts: Facts) -> LlmInfo:
+    """What a model contributed, file by file."""
+    if not facts.llm and not facts.stopped:
+        return LlmInfo()
+    helped: dict[str, list[int]] = {}
+    for item in facts.attempts:
+        if item["outcome"] == "improved" and (path := item.get("file")):
+            helped.setdefault(path, []).append(item["number"])
+    shipped = model_files(facts.example) if facts.example else ()
+    edits = tuple(
+        LlmEdit(
+            path=path,
+            attempts=tuple(helped.get(path, ())),
+            unproven=next((line for line in facts.unproven if line.startswith(f"{path} ")), ""),
+        )
+        for path in shipped
+    )
+    return LlmInfo(
+        used=bool(facts.llm) and facts.llm.get("calls") != 0,
+        model=facts.llm.get("model"),
+        calls=facts.llm.get("calls") or 0,
+        tokens=facts.llm.get("tokens") or 0,
+        usd=facts.llm.get("usd"),
+        estimated=bool(facts.llm.get("estimated")),
+        edits=edits,
+        stopped=facts.stopped,
+    )
 
 
 def parity_info(checks: Iterable[CheckResult]) -> ParityInfo | None:
@@ -143,6 +195,11 @@ def merged_decisions(translations: Iterable[Translation]) -> tuple[DecisionInfo,
             names = (*known.launches, item.launch) if known else (item.launch,)
             found[key] = DecisionInfo(**decision.model_dump(), launches=names)
     return tuple(found.values())
+
+
+def user_decisions(answers: Mapping[str, str]) -> tuple[DecisionInfo, ...]:
+    """What the user decided at the gate."""
+    return tuple(DecisionInfo(**item.model_dump()) for item in decisions(answers))
 
 
 def reward_line(launch: Launch) -> str:

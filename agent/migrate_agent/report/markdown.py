@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ MEANING = {
 }
 QUIET = {"exact", "derived", "automatic", "no_effect"}
 CELL = 160
+ORIGINS = {"rendered": "rendered", "extracted": "extracted", "llm": "changed by a language model"}
 INFORMATION = frozenset({"branch-not-taken", "data-not-at-hand"})
 """Notes that ask nothing of the reader."""
 
@@ -38,6 +40,8 @@ def render_markdown(report: MigrationReport) -> str:
         _decisions(report),
         _left_behind(report),
         _attempts(report),
+        _model(report),
+        _suggestions(report),
         _files(report),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -51,7 +55,7 @@ def _head(report: MigrationReport) -> str:
         f"**Verdict: {report.verdict}**: {MEANING[report.verdict]}",
         "",
         f"Recipe `{report.recipe.name}`, {verl}; Relax contract {report.relax.contract}; "
-        f"run `{report.run_id}`; no language model was used.",
+        f"run `{report.run_id}`; {_used(report)}.",
     ]
     if report.reasons:
         lines += ["", "Why not better:", "", *(f"- {_text(reason)}" for reason in report.reasons)]
@@ -200,8 +204,67 @@ def _attempts(report: MigrationReport) -> str:
     return _section("Repairs", _table(["", "rule", "because of", "change", "outcome"], rows)) if rows else ""
 
 
+def _used(report: MigrationReport) -> str:
+    if not report.llm.used:
+        return "no language model was used"
+    count = len(report.llm.edits)
+    files = f"{count} file{'s' if count != 1 else ''}" if count else "nothing that is shipped"
+    return f"a language model ({_text(report.llm.model or '?')}) changed {files}"
+
+
+def _model(report: MigrationReport) -> str:
+    """What a model contributed, and what no check says about it."""
+    info = report.llm
+    if not info.used and not info.stopped:
+        return ""
+    about = "about " if info.estimated else ""
+    price = "unknown price" if info.usd is None else f"{about}{info.usd:.4f} USD"
+    lines = [f"{_text(info.model or '?')}: {info.calls} calls, {about}{info.tokens} tokens, {price}."]
+    if info.stopped:
+        lines += ["", f"It was not asked further: {_text(info.stopped)}"]
+    if info.edits:
+        rows = [
+            [
+                f"`{item.path}`",
+                ", ".join(map(str, item.attempts)),
+                _text(item.unproven.partition(": ")[2]) or "the checks compare it with verl",
+            ]
+            for item in info.edits
+        ]
+        lines += ["", *_table(["file that it changed", "repairs", "proof"], rows)]
+    return _section("Language model", lines)
+
+
+def _suggestions(report: MigrationReport) -> str:
+    """Proposals of a model; nothing of this list is used."""
+    rows = [item for item in report.suggestions if item.kind == "row"]
+    edits = [item for item in report.suggestions if item.kind == "edit"]
+    if not rows and not edits:
+        return ""
+    lines = ["Proposed by the language model, looked at by nobody, and used nowhere."]
+    if rows:
+        cells = [[f"`{item.key}`", item.status.replace("_", " "), " ".join(item.relax), item.reason] for item in rows]
+        lines += ["", *_table(["verl key", "state", "Relax", "reason"], cells)]
+    for item in edits:
+        fence = "`" * (max((len(run) for run in re.findall("`+", item.diff)), default=2) + 1)
+        fence = fence if len(fence) > 2 else "```"
+        lines += [
+            "",
+            f"`{item.file}`, for {_text(item.item)}: {_text(item.reason)}",
+            "",
+            f"{fence}diff",
+            item.diff,
+            fence,
+        ]
+    return _section("Suggestions", lines)
+
+
 def _files(report: MigrationReport) -> str:
-    return _section("Files", [f"- `{item.path}` ({item.origin})" for item in report.files]) if report.files else ""
+    return (
+        _section("Files", [f"- `{item.path}` ({ORIGINS[item.origin]})" for item in report.files])
+        if report.files
+        else ""
+    )
 
 
 def _section(title: str, lines: Iterable[str]) -> str:

@@ -140,6 +140,16 @@ class DecisionInfo(Decision):
     launches: tuple[str, ...] = ()
 
 
+class LlmEdit(Frozen):
+    """One file that a language model wrote or changed, as it is shipped."""
+
+    path: str
+    attempts: tuple[int, ...]
+    """Numbers of the repairs that made it so."""
+    unproven: str = ""
+    """Why no check proves it; empty when one does."""
+
+
 class LlmInfo(Frozen):
     """What a language model contributed."""
 
@@ -147,8 +157,27 @@ class LlmInfo(Frozen):
     model: str | None = None
     calls: int = 0
     tokens: int = 0
-    usd: float = 0.0
-    edits: tuple[str, ...] = ()
+    usd: float | None = 0.0
+    """None: the price of the model is not known."""
+    estimated: bool = False
+    """Whether tokens were counted from the lengths of texts, because the server did not say."""
+    edits: tuple[LlmEdit, ...] = ()
+    stopped: str = ""
+    """Why it was not asked further although something was left."""
+
+
+class Suggestion(Frozen):
+    """Something that a language model proposes and nothing uses: a mapping row, or an edit that no check can judge."""
+
+    kind: Literal["row", "edit"]
+    item: str
+    """What it is for."""
+    reason: str
+    key: str = ""
+    status: str = ""
+    relax: tuple[str, ...] = ()
+    file: str = ""
+    diff: str = ""
 
 
 class AttemptInfo(Frozen):
@@ -159,6 +188,10 @@ class AttemptInfo(Frozen):
     check: str
     what: str
     outcome: str
+    commit: str = ""
+    """In the workspace's repository of the run; empty without git."""
+    file: str = ""
+    """What a language model changed; empty for a rule."""
 
 
 class MigrationReport(Frozen):
@@ -189,6 +222,7 @@ class MigrationReport(Frozen):
     decisions: tuple[DecisionInfo, ...]
     llm: LlmInfo = LlmInfo()
     attempts: tuple[AttemptInfo, ...]
+    suggestions: tuple[Suggestion, ...] = ()
     skipped: tuple[Skipped, ...]
     shell_features: tuple[Note, ...]
     notes: tuple[Note, ...]

@@ -146,6 +146,11 @@ class ScriptedEngine:
         self.calls.append("smoke")
         return (CheckResult(name="gpu_smoke", rung=7, status="skipped", summary="there is no GPU here"),)
 
+    def frozen_inputs(
+        self, frozen: Mapping[str, dict[str, Any]], work: Path
+    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        return [{"raw": "the frozen response is 4711", "new": "the frozen response is 4711"}], [{"label": "4711"}]
+
     def known_flags(self, request: RunRequest) -> frozenset[str]:
         return frozenset({"--lr"})
 

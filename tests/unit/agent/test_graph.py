@@ -110,7 +110,7 @@ def test_shellcheck_fixes_a_script(request_value: RunRequest) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("victim", sorted(NODES))
+@pytest.mark.parametrize("victim", sorted(set(NODES) - {"gate"}))
 def test_a_run_killed_at_any_node_resumes_to_the_same_bytes(
     request_value: RunRequest, victim: str, moment: str
 ) -> None:
