@@ -84,6 +84,7 @@ class LocalEngine:
 
     def extract(self, recipe: Recipe, launch: Launch) -> dict[str, Any] | None:
         from migrate_tools.mapping.turns import obstacle
+        from migrate_tools.verl.agent_loops import extract_loops
         from migrate_tools.verl.extract import extract_reward
         from migrate_tools.verl.extract_tools import extract_tools
 
@@ -93,9 +94,8 @@ class LocalEngine:
         found = extract_reward(launch.reward, launch.data, project_root=project, verl=launch.verl)
         clean: dict[str, Any] = {"code": self.redact(found.code), "header": self.redact(found.header)}
         if launch.multi_turn is not None and not obstacle(launch.multi_turn, launch.verl.version):
-            made = extract_tools(
-                launch.multi_turn, project_root=project, recipe_root=Path(recipe.root), verl=launch.verl
-            )
+            take = extract_loops if launch.multi_turn.loops else extract_tools
+            made = take(launch.multi_turn, project_root=project, recipe_root=Path(recipe.root), verl=launch.verl)
             clean["tools"] = made.model_copy(update={"code": self.redact(made.code)})
         return found.model_copy(update=clean).model_dump(mode="json")
 

@@ -233,6 +233,10 @@ class AgentLoopSpec(Frozen):
     parents: tuple[str, ...] = ()
     arguments: dict[str, Any] = {}
     """Keywords that its configuration file gives to the class."""
+    fields: tuple[str, ...] = ()
+    """Columns of the row that it reads by name, beside those that every converted row has."""
+    obstacle: str = ""
+    """Why it cannot become a part of the example, by name; empty when nothing is in the way."""
     traits: tuple[str, ...] = ()
     source: SourceRef | None = None
 

@@ -210,7 +210,10 @@ def test_versions_and_sides() -> None:
         (MultiTurn(tools=(SHOUT,)), ""),
         (MultiTurn(), "multi-turn is on and no tool is named"),
         (MultiTurn(tools=(SHOUT,), manager_class="a.M"), "the agent loop manager a.M replaces verl's whole rollout"),
-        (MultiTurn(loops=(AgentLoopSpec(name="x", class_name="a.B"),)), "the agent loop x (a.B) is the recipe's own"),
+        (
+            MultiTurn(loops=(AgentLoopSpec(name="x", class_name="a.B", obstacle="it uses y"),)),
+            "the agent loop x (a.B) is not translated: it uses y",
+        ),
         (MultiTurn(missing=(Note(code="c", text="gone"),)), "gone"),
         (
             MultiTurn(tools=(SHOUT.model_copy(update={"kind": "mcp"}),)),

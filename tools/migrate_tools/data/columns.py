@@ -300,6 +300,7 @@ def _metadata(layout: Layout, columns: dict[str, Any], reward: Any, prompt: Any,
         beside["style"] = pc.struct_field(reward, [reward.type.get_field_index("style")])
     if layout.plan.prompt_in_metadata:
         beside["raw_prompt"] = prompt
+    beside |= {name: columns.get(name) for name in layout.plan.row_columns}
     for name, value in beside.items():
         if value is None and not (name == "data_source" or (name == "ability" and name in own)):
             continue

@@ -16,6 +16,7 @@ RAW_PROMPT = False
 FLAT_LABEL = False
 PROMPT_IN_METADATA = False
 TOOLS = ""
+ROW_COLUMNS: tuple[str, ...] = ()
 
 BATCH_BYTES = 16 << 20
 BATCH_ROWS = 16_384
@@ -45,6 +46,8 @@ class ConvertPlan:
     """Apply what the recipe's own data set class does to a row, where the script has it."""
     tools: str = TOOLS
     """Schemas of the recipe's tools as JSON text, for the column tools of every row; empty without tools."""
+    row_columns: tuple[str, ...] = ROW_COLUMNS
+    """Columns that join the metadata, because the recipe's agent loop reads them."""
 
 
 @dataclass(frozen=True)

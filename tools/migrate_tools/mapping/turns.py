@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from migrate_tools.mapping.draft import Draft
+from migrate_tools.mapping.loops import loops_obstacle, place_loops
 from migrate_tools.model import MultiTurn
 from migrate_tools.verl.multi_turn import version_pair
 
@@ -20,8 +21,8 @@ def obstacle(turns: MultiTurn, verl_version: str = "") -> str:
         return note.text
     if turns.manager_class:
         return f"the agent loop manager {turns.manager_class} replaces verl's whole rollout"
-    for loop in turns.loops:
-        return f"the agent loop {loop.name} ({loop.class_name}) is the recipe's own"
+    if turns.loops:
+        return loops_obstacle(turns)
     if turns.interactions and turns.runner == "agent_loop" and not (0, 6) <= version_pair(verl_version) < (0, 8):
         user = turns.interactions[0]
         why = "no agent loop of verl {} asks simulated users: {} ({}) is never asked"
@@ -59,6 +60,8 @@ def place_turns(draft: Draft) -> dict[str, object]:
     if why:
         draft.cap("multi-turn", why)
         return {}
+    if turns.loops:
+        return place_loops(draft, turns)
     algo = draft.algo
     if not draft.flag(GENERATE, f"examples.{algo}.rollout_{algo}.generate", "ROLLOUT", "tools"):
         draft.cap("multi-turn", f"this Relax has no {GENERATE}")

@@ -6,6 +6,7 @@ from typing import Any
 
 from migrate_tools.model import ExampleFile, Launch, MultiTurn
 from migrate_tools.relax.formatting import format_python, render_template
+from migrate_tools.relax.loop_module import loop_files
 from migrate_tools.relax.metadata_names import RESUME_METADATA, ROLLOUT_METADATA
 from migrate_tools.relax.special_tokens import special_tokens
 from migrate_tools.verl.extract import Extracted
@@ -19,6 +20,8 @@ def multi_turn_files(launch: Launch, found: Extracted, *, algo: str) -> list[Exa
     turns = launch.multi_turn
     if turns is None or found.tools is None:
         return []
+    if turns.loops:
+        return loop_files(launch, found.tools, algo=algo)
     version = version_pair(launch.verl.version)
     family = special_tokens(str(launch.get("actor_rollout_ref.model.path") or ""))
     origin = f"Tools of {launch.script} (verl {launch.verl.version})."

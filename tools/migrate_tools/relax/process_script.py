@@ -14,13 +14,19 @@ from migrate_tools.relax.formatting import format_python
 
 
 def render_process(
-    algo: str, specs: Sequence[DataSpec], tools: Sequence[dict[str, Any]] = (), *, prompt_in_metadata: bool = False
+    algo: str,
+    specs: Sequence[DataSpec],
+    tools: Sequence[dict[str, Any]] = (),
+    *,
+    prompt_in_metadata: bool = False,
+    row_columns: Sequence[str] = (),
 ) -> str:
     """The text of the conversion script.
 
     Args:
         tools: schemas that every row shows to the model.
         prompt_in_metadata: something of the example reads the messages of the prompt.
+        row_columns: columns that the recipe's agent loops read of a row.
 
     Raises:
         ValueError: the launches call their columns differently, which one script cannot serve.
@@ -44,6 +50,7 @@ def render_process(
         "RAW_PROMPT": raw_prompt,
         "PROMPT_IN_METADATA": prompt_in_metadata,
         "TOOLS": json.dumps(list(tools), ensure_ascii=False) if tools else "",
+        "ROW_COLUMNS": tuple(row_columns),
     }
     for name, value in constants.items():
         text = _set_constant(text, name, repr(value))

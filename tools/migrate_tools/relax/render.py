@@ -17,7 +17,7 @@ from migrate_tools.relax.example_readme import render_readme
 from migrate_tools.relax.hooks import hook_module_names, render_hooks
 from migrate_tools.relax.prepare_script import render_prepare
 from migrate_tools.relax.process_script import render_process
-from migrate_tools.relax.reward_module import identifier, render_reward, reward_module_names
+from migrate_tools.relax.reward_module import identifier, render_reward, reward_module_names, row_columns
 from migrate_tools.relax.run_script import ScriptFacts, render_script, script_name
 from migrate_tools.verl.extract import Extracted
 
@@ -69,6 +69,7 @@ def render_example(
             [launches[item.launch].data for item in translations],
             _schemas(translations, extracted, launches),
             prompt_in_metadata=_needs_prompt(translations, extracted, launches),
+            row_columns=tuple(dict.fromkeys(name for item in translations for name in row_columns(launches[item.launch]))),
         )
     except ValueError as error:
         raise RefusedInput(f"{recipe.name}: {error}", "migrate them one at a time with --launch") from error

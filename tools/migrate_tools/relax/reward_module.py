@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from migrate_tools.model import Launch, Translation
 from migrate_tools.relax.formatting import commented, format_python, render_template
 from migrate_tools.relax.hooks import name_hook_modules
-from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
+from migrate_tools.relax.metadata_names import RAW_PROMPT, ROLLOUT_METADATA
 from migrate_tools.relax.reward_code import (
     BLOCKING,
     FOUR,
@@ -162,6 +162,7 @@ def render_reward(launch: Launch, found: Extracted, *, algo: str, config_name: s
         "manager_adds": _manager_adds(launch),
         "from_rollout": _from_rollout(launch),
         "rollout_metadata": ROLLOUT_METADATA,
+        "all_from_rollout": bool(launch.multi_turn and launch.multi_turn.loops) and _version(launch) >= (0, 6),
         "overlong": spec.overlong,
         "overlong_log": _logs_overlong(launch),
         "mode": mode,
@@ -267,8 +268,15 @@ def added_metadata(launch: Launch) -> tuple[str, ...]:
     columns, model = launch.data.columns, launch.data.columns.get("reward_model", "")
     present = [name for name in ("tools_kwargs", "interaction_kwargs", "agent_name") if name in columns]
     style = [] if "struct<" in model and "style:" not in model else ["style"]
-    prompt = ["raw_prompt"] if launch.multi_turn is not None and launch.multi_turn.needs_prompt else []
-    return ("data_source", "ability", *style, *present, *prompt)
+    prompt = [RAW_PROMPT] if launch.multi_turn is not None and launch.multi_turn.needs_prompt else []
+    return tuple(dict.fromkeys(("data_source", "ability", *style, *present, *prompt, *row_columns(launch))))
+
+
+def row_columns(launch: Launch) -> tuple[str, ...]:
+    """Columns that agent loops of the recipe's own read, beside those that every converted row has."""
+    known = launch.data.columns
+    wanted = (name for loop in (launch.multi_turn.loops if launch.multi_turn else ()) for name in loop.fields)
+    return tuple(dict.fromkeys(name for name in wanted if not known or name in known))
 
 
 def _manager_adds(launch: Launch) -> dict[str, Any]:

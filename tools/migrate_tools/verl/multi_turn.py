@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from migrate_tools.model import AgentLoopSpec, DataSpec, InteractionSpec, MultiTurn, Note, SourceRef, VerlRef
+from migrate_tools.verl.agent_loops import loop_obstacle, row_fields
 from migrate_tools.verl.class_tree import ClassTree, Lineage, registers
 from migrate_tools.verl.module_finder import ModuleFinder
 from migrate_tools.verl.paths import walk
@@ -132,19 +133,25 @@ def _loops(
                 if lineage is None:
                     _missing(reader, f"the agent loop {target} is not in the recipe or in verl", place(number))
                 rest = {str(key): value for key, value in entry.items() if key not in ("name", "_target_")}
-                found.append(_loop(reader, _text(entry.get("name")), target, lineage, rest, place(number)))
+                found.append(_loop(reader, finder, _text(entry.get("name")), target, lineage, rest, place(number)))
     if default_loop not in OWN_LOOPS and default_loop not in {item.name for item in found}:
         registered = registered_loop(finder, recipe_root, default_loop)
         if registered is None:
             _missing(reader, f"no class of the recipe is registered as the agent loop {default_loop}", None)
         else:
             source = SourceRef(file=registered.first.shown, line=registered.first.node.lineno)
-            found.append(_loop(reader, default_loop, registered.first.name, registered, {}, source))
+            found.append(_loop(reader, finder, default_loop, registered.first.name, registered, {}, source))
     return found
 
 
 def _loop(
-    reader: ToolReader, name: str, target: str, lineage: Lineage | None, rest: dict[str, Any], source: SourceRef
+    reader: ToolReader,
+    finder: ModuleFinder,
+    name: str,
+    target: str,
+    lineage: Lineage | None,
+    rest: dict[str, Any],
+    source: SourceRef,
 ) -> AgentLoopSpec:
     return AgentLoopSpec(
         name=name,
@@ -152,6 +159,8 @@ def _loop(
         file=lineage.first.shown if lineage else None,
         parents=tuple(item.name for item in lineage.classes[1:]) if lineage else (),
         arguments=rest,
+        fields=row_fields(lineage),
+        obstacle=loop_obstacle(lineage, finder),
         traits=reader.traits(lineage) if lineage else (),
         source=source,
     )
