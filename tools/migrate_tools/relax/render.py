@@ -69,7 +69,9 @@ def render_example(
             [launches[item.launch].data for item in translations],
             _schemas(translations, extracted, launches),
             prompt_in_metadata=_needs_prompt(translations, extracted, launches),
-            row_columns=tuple(dict.fromkeys(name for item in translations for name in row_columns(launches[item.launch]))),
+            row_columns=tuple(
+                dict.fromkeys(name for item in translations for name in row_columns(launches[item.launch]))
+            ),
         )
     except ValueError as error:
         raise RefusedInput(f"{recipe.name}: {error}", "migrate them one at a time with --launch") from error
