@@ -101,7 +101,7 @@ def open_model(
     A run that goes on finds its own tape: what was answered is not asked again, and what was spent stays spent.
 
     Raises:
-        MachineError: the endpoint is configured by half.
+        MachineError: the endpoint is configured by half, or no longer.
         UsageError: the tape of a replay cannot be read.
     """
     environment = os.environ if environment is None else environment
@@ -117,6 +117,9 @@ def open_model(
         return open_replay(settings, source, run_folder / TAPE, note)
     endpoint = endpoint_of(environment)
     if endpoint is None:
+        if (run_folder / TAPE).is_file():
+            what = "this run was started with a model, and MIGRATE_AGENT_MODEL names none now"
+            raise MachineError(what, "set it as before, or go on without a model by --llm off")
         if environment.get("OPENAI_API_KEY"):
             say("no model is asked: MIGRATE_AGENT_MODEL names none")
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +21,10 @@ from migrate_agent.llm_settings import Endpoint, Limits
 
 CHARACTERS_A_TOKEN = 3.0
 """Lower than measured for code (3.2 to 4), so that an estimate is rather too high than too low."""
+
+
+_DATED = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+"""The end of a name that pins a release of a model; the price is that of the model."""
 
 
 class Price(Frozen):
@@ -142,7 +147,7 @@ def price_of(endpoint: Endpoint) -> Price | None:
     found = None
     for table in _tables():
         models = table.hosts.get(host, {})
-        found = models.get(endpoint.model, found)
+        found = models.get(endpoint.model) or models.get(_DATED.sub("", endpoint.model), found)
     return found
 
 

@@ -23,6 +23,8 @@ TIMEOUT = 120.0
 """Seconds for one HTTP exchange; a model on a slow machine answers some thousand tokens in this time."""
 TRIES = 4
 FIRST_PAUSE = 1.0
+MOST_PAUSE = 300.0
+"""A server that wants a longer wait is as good as down."""
 NO_KEY = "none"
 """Sent to servers that need no key; the SDK does not start without one."""
 _FORM = ("response_format", "json_schema", "json_object", "structured", "guided", "grammar", "schema")
@@ -78,8 +80,8 @@ class OpenAiWire:
                 pause = self._pause(number, f"cannot be reached: {_cause(error)}")
             except self._openai.OpenAIError as error:
                 raise self._error(_short(str(error))) from None
-            if pause > self._seconds_left() - (time.monotonic() - began):
-                raise self._error(f"wants {pause:.0f} s of waiting, more than the budget of seconds has left")
+            if pause > min(MOST_PAUSE, self._seconds_left() - (time.monotonic() - began)):
+                raise self._error(f"wants {pause:.0f} s of waiting, more than the budget of seconds or patience allows")
             self._sleep(pause)
         raise AssertionError("the last try returns or raises")
 

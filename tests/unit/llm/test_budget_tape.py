@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,8 @@ def test_an_unknown_price_is_never_zero_and_does_not_stop_by_usd(model: Any) -> 
 
 def test_prices_hold_for_a_host_and_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert price_of(Endpoint(model="gpt-4.1-mini")) == Price(input=0.4, output=1.6)
+    assert price_of(Endpoint(model="gpt-4.1-mini-2025-04-14")) == Price(input=0.4, output=1.6)
+    assert price_of(Endpoint(model="gpt-4.1-mini-turbo")) is None
     assert price_of(Endpoint(model="gpt-4.1-mini", base_url="http://127.0.0.1:1/v1")) is None
     own = tmp_path / "prices.json"
     own.write_text('{"hosts": {"127.0.0.1": {"mine": {"input": 1, "output": 2}}}}')
@@ -143,6 +147,43 @@ def test_a_run_that_goes_on_keeps_its_model(tmp_path: Path) -> None:
         other = environment(server.url) | {"MIGRATE_AGENT_MODEL": "another"}
         with pytest.raises(UsageError, match="started with the model stand-in"):
             open_model(AUTO, tmp_path, environment=other)
+
+
+def test_a_run_that_goes_on_without_its_model_says_so(tmp_path: Path) -> None:
+    with llm_server(said(RIGHT)) as server:
+        open_model(AUTO, tmp_path, environment=environment(server.url))
+    with pytest.raises(MachineError, match="MIGRATE_AGENT_MODEL names none now"):
+        open_model(AUTO, tmp_path, environment={})
+    assert open_model(LlmSettings(mode="off"), tmp_path, environment={}) is None
+
+
+CHILD = """
+import sys
+from pathlib import Path
+sys.path[:0] = sys.argv[2:]
+from migrate_agent.llm_settings import LlmSettings, open_model
+from shapes import QUESTION, Edit
+open_model(LlmSettings(mode="auto"), Path(sys.argv[1])).ask(QUESTION, Edit, purpose="t")
+"""
+
+
+def test_a_kill_in_the_middle_of_a_call_costs_nothing_and_changes_nothing(tmp_path: Path) -> None:
+    with llm_server(said(RIGHT, wait=30.0), said(RIGHT)) as server:
+        command = [sys.executable, "-c", CHILD, str(tmp_path), str(Path(__file__).parent)]
+        child = subprocess.Popen(command, env={**os.environ, **environment(server.url)})
+        try:
+            deadline = time.monotonic() + 60
+            while not server.requests and time.monotonic() < deadline and child.poll() is None:
+                time.sleep(0.02)
+            assert len(server.requests) == 1
+        finally:
+            child.kill()
+            child.wait()
+        again = open_model(AUTO, tmp_path, environment=environment(server.url))
+        assert again is not None
+        assert again.budget.spent.calls == 0
+        assert again.ask(QUESTION, Edit, purpose="t") == EDIT
+    assert len((tmp_path / TAPE).read_text().splitlines()) == 2
 
 
 def test_an_error_is_asked_anew_when_a_run_goes_on(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from llm_server import Answer, failed, llm_server, said
 from migrate_agent.llm.client import OpenAiWire
 from migrate_agent.llm.errors import EndpointError
 from migrate_agent.llm.talk import Call, Message
-from migrate_agent.llm_settings import Endpoint
+from migrate_agent.llm_settings import Endpoint, Limits
 from shapes import EDIT, QUESTION, RIGHT, Edit
 
 CALL = Call(model="stand-in", messages=(Message(role="user", content="hi"),), mode="text", max_tokens=10)
@@ -52,6 +52,14 @@ def test_no_wait_is_longer_than_the_budget_of_seconds(pauses: list[float]) -> No
         wire = OpenAiWire(endpoint, seconds_left=lambda: 60.0, sleep=pauses.append)
         with pytest.raises(EndpointError, match="3600 s of waiting"):
             wire.send(CALL)
+    assert pauses == []
+
+
+def test_no_wait_is_longer_than_five_minutes(model: Any, pauses: list[float]) -> None:
+    asker, server = model(failed(429, "slow down", headers={"Retry-After": "301"}), limits=Limits(seconds=None))
+    with pytest.raises(EndpointError, match="301 s of waiting"):
+        asker.ask(QUESTION, Edit, purpose="t")
+    assert len(server.requests) == 1
     assert pauses == []
 
 
