@@ -14,7 +14,7 @@ from typing import Any
 from migrate_tools.model import CheckResult, Example, Recipe
 from migrate_tools.resources import resource_dir
 
-from migrate_agent.llm.items import Item
+from migrate_agent.llm.items import Item, stable
 from migrate_agent.llm.lookups import References
 from migrate_agent.llm.talk import Message
 from migrate_agent.prompting import CheckPrompt, PiecePrompt, Quoted, SettingPrompt, SystemPrompt, quoted
@@ -91,7 +91,7 @@ def evidence_text(evidence: Mapping[str, Any]) -> str:
 
     Every second mismatch stays unseen when there are several, so that a repair has something left to prove.
     """
-    shown = {key: value for key, value in evidence.items() if key not in _HIDDEN and "second" not in key}
+    shown = {key: value for key, value in stable(evidence).items() if key not in _HIDDEN}
     if isinstance(found := shown.get("first_mismatches"), list):
         shown["first_mismatches"] = found[::2][:SHOWN_MISMATCHES]
     first = ("problems", "first_mismatches", "mismatches")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from migrate_tools.model import CheckResult, Frozen, Note, Recipe, SourceRef, Translation
 
@@ -91,8 +91,18 @@ def _settings(translations: Sequence[Translation]) -> list[Item]:
 def fingerprint(item: Item, checks: Sequence[CheckResult]) -> str:
     """The same text for the same failure of an item: what is measured in seconds does not count."""
     evidence = next((check.evidence for check in checks if item.kind == "check" and check.name == item.name), {})
-    stable = {key: value for key, value in evidence.items() if "second" not in key}
-    return short_hash(json.dumps([item.id, item.text, stable], sort_keys=True, default=str))
+    return short_hash(json.dumps([item.id, item.text, stable(evidence)], sort_keys=True, default=str))
+
+
+def stable(value: Any) -> Any:
+    """Evidence without what is measured: it must be the same when the same draft is checked again."""
+    if isinstance(value, dict):
+        return {key: stable(item) for key, item in value.items() if not _is_measured(str(key))}
+    return [stable(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _is_measured(key: str) -> bool:
+    return "second" in key or key in ("power", "search", "cut")
 
 
 def short_hash(text: str) -> str:
