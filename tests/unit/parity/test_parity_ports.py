@@ -33,6 +33,12 @@ GSM = """
             return 0.0
         return 1.0 if answer == ground_truth.replace(",", "") else 0.1
 """
+TWO_WAYS = """
+    def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+        text = solution_str.strip().lower()
+        text = text.strip() or text
+        return 1.0 if text == str(ground_truth).lower() else 0.0
+"""
 FAULTS = {
     "first for last match": ("found[-1]", "found[0]"),
     "clip length": ("[-300:]", "[-250:]"),
@@ -65,8 +71,30 @@ def test_an_equal_port_passes_with_both_sides_tested(
     assert evidence["line_coverage"]["hit"] == evidence["line_coverage"]["lines"] == 8
     families = {"hand", "pairs", "edits", "literal", "regex", "length", "cross"}
     assert families | {"truth", "edge", "special", "fields", "drawn", "guided"} <= set(evidence["families"])
-    assert evidence["power"]["caught"] / evidence["power"]["seeded"] >= 0.8
+    assert evidence["power"]["verdict"] == "strong"
+    counted = evidence["power"]["seeded"] - evidence["power"]["unshown"]
+    assert evidence["power"]["caught"] == counted >= 14
     assert evidence["lists"] == {"calls": 12, "problems": []}
+
+
+def test_cases_that_see_too_little_fail_an_equal_port_and_show_what_they_miss(
+    bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "POWER_SECONDS", 30.0)
+    monkeypatch.setattr(oracle.directed, "search", lambda *_, **__: oracle.directed.Told())
+    made = bench(TWO_WAYS)
+    frozen = made.freeze(cases=40)
+    cases, outcomes = frozen.cases(), frozen.outcomes()
+    kept = [index for index, case in enumerate(cases) if case["raw"] in ("Paris", "72", "#### 72", "no idea", "-3", "")]
+    monkeypatch.setattr(type(frozen), "cases", lambda _: [cases[index] for index in kept])
+    monkeypatch.setattr(type(frozen), "outcomes", lambda _: [outcomes[index] for index in kept])
+    result = compare.run_parity(made, made.launch, frozen)
+
+    assert result.evidence["mismatches"] == 0
+    assert result.status == "failed", result.summary
+    assert "too weak" in result.summary
+    assert "--parity-cases" in result.summary
+    assert any(item.get("input") for item in result.evidence["power"]["survivors"])
 
 
 def test_every_faulty_port_fails(bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:

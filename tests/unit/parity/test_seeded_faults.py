@@ -297,8 +297,40 @@ def test_lines_that_must_run() -> None:
 )
 def test_when_the_cases_are_too_weak(seeded: int, caught: int, not_run: int, status: str) -> None:
     survivors = [{"operator": "clip length", "line": 7}]
-    found = {"seeded": seeded, "caught": caught, "not_run": not_run, "survivors": survivors}
+    found = {"seeded": seeded, "caught": caught, "not_run": not_run, "unshown": 0, "survivors": survivors}
     assert power.verdict(found)[0] == status
+
+
+@pytest.mark.parametrize(
+    ("seeded", "caught", "unshown", "status"),
+    [(40, 32, 8, "passed"), (40, 31, 9, "failed"), (40, 32, 7, "passed"), (40, 29, 8, "failed"), (6, 4, 2, "passed")],
+)
+def test_survivors_that_nothing_shows_stand_apart_but_may_not_be_many(
+    seeded: int, caught: int, unshown: int, status: str
+) -> None:
+    listed = [{"operator": "step lost", "line": 3}]
+    found = {"seeded": seeded, "caught": caught, "not_run": 0, "unshown": unshown, "survivors": listed}
+    answer = power.verdict({**found, "no_input": listed})
+    assert answer[0] == status
+    assert ("--parity-cases" in answer[1]) is (status == "failed")
+
+
+def test_only_a_long_search_tells_that_nothing_shows_a_survivor() -> None:
+    fault = faults.seed_faults("def f(a):\n    return a.strip()\n")[0]
+    long = {"kind": "survived", "tried": 2000, "other": 7, "input": None}
+    counted = power._counted(
+        [fault] * 5,
+        [
+            long,
+            {**long, "tried": 700},
+            {**long, "input": {"row": 0, "response": " x"}},
+            {"kind": "survived"},
+            {"kind": "caught"},
+        ],
+    )
+    assert (counted["seeded"], counted["caught"], counted["unshown"], len(counted["survivors"])) == (5, 1, 1, 3)
+    assert counted["no_input"][0]["tried"] == 2000
+    assert [item.get("input") for item in counted["survivors"]] == [None, {"row": 0, "response": " x"}, None]
 
 
 def test_power_that_was_not_measured_is_not_checkable() -> None:

@@ -81,6 +81,8 @@ def _run(
         return "passed", _summary(frozen, evidence), evidence
     converted = place / "converted"
     evidence |= power.measure(context, frozen, job, cases, olds, news, POWER_SECONDS, converted)
+    if evidence["power"]["verdict"] == "too weak":
+        return "failed", f"{evidence['power']['verdict_why']} ({_summary(frozen, evidence)})", evidence
     return "passed", _summary(frozen, evidence), evidence
 
 
@@ -288,6 +290,8 @@ def _summary(frozen: FrozenCases, evidence: dict[str, Any]) -> str:
     if caught.get("seeded"):
         weak = " (too weak: 95% are wanted)" if caught["verdict"] == "too weak" else ""
         parts.append(f"{caught['caught']} of {caught['seeded']} seeded faults caught{weak}")
+        if caught["unshown"]:
+            parts.append(f"for {caught['unshown']} no input was found that shows them")
     elif caught:
         parts.append(f"how much the cases see was not measured: {caught.get('why', 'nothing to change')}")
     return "; ".join(parts)

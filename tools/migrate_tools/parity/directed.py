@@ -6,6 +6,7 @@ independent figure; the hand-written faulty ports in benchmarks/ are.
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 from collections.abc import Iterator, Sequence
@@ -30,9 +31,12 @@ from migrate_tools.parity.rows import append_rows
 from migrate_tools.parity.sandbox_data import fresh_folder, load_rows
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
 
+COMPARED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 EACH = 60
 MOST = 900
 """Versions that inputs are looked for, at most."""
+TRIES_A_CASE, FEWEST_TRIES, MOST_TRIES = 150, 20_000, 250_000
+"""Inputs tried for one case of the budget; in all, at least and at most."""
 SECONDS = 240.0
 """Wall limit, far above the seconds of a usual scorer."""
 
@@ -61,6 +65,7 @@ def search(
     *,
     code: str,
     entry: str,
+    budget: int,
 ) -> Told:
     """Further cases, with rows of their own where another right answer is needed.
 
@@ -71,6 +76,7 @@ def search(
         cases: those that are there already.
         code: the reward as one module; nothing is looked for when it is empty or when it asks a server.
         entry: the function in it.
+        budget: cases that are wanted in all, which decides how many inputs are tried.
     """
     if not code or not entry or job["tape"] is not None:
         return Told()
@@ -94,6 +100,7 @@ def search(
         "family": given.family.name,
         "mined": {"literals": list(mined.literals), "numbers": list(mined.numbers), "keys": list(mined.keys)},
         "total_seconds": SECONDS,
+        "tries": min(MOST_TRIES, max(FEWEST_TRIES, TRIES_A_CASE * budget)),
     }
     (place / "job.json").write_text(json.dumps(search_job), encoding="utf-8")
     sandbox.run(
@@ -127,10 +134,20 @@ def versions(code: str, values: Sequence[str]) -> Iterator[dict[str, Any]]:
             "span": whole.span(fault.node),
             "text": fault.after,
             "probe": whole.probe(fault.node),
+            "operands": _operands(whole, fault.node),
             "lines": fault.lines,
-            "fine": number >= measured,
+            "fine": number >= measured and fault.operator != "relation",
             "focus": focus(whole, fault.node, fault.after, values),
         }
+
+
+def _operands(code: Code, node: ast.AST) -> list[str]:
+    """Texts of what a comparison of order or equality compares; none for anything else."""
+    if not isinstance(node, ast.Compare) or not all(isinstance(sign, COMPARED) for sign in node.ops):
+        return []
+    parts = [node.left, *node.comparators]
+    once = any(isinstance(item, (ast.Await, ast.NamedExpr, ast.Yield)) for part in parts for item in ast.walk(part))
+    return [] if once else [code.operand(part) for part in parts]
 
 
 def _told(place: Path, rows_folder: Path, files: Sequence[str]) -> Told:

@@ -305,7 +305,7 @@ def pair_in(value: str, material: Material, rng: Random) -> tuple[str, str]:
     elif choice < 0.7:
         one, other = rng.choice(ALIKE)
     else:
-        one, other = piece_of(material, rng), rng.choice(("", piece_of(material, rng)))
+        one, other = rng.choice(("", "", " ")) + piece_of(material, rng), rng.choice(("", piece_of(material, rng)))
     if rng.random() < 0.5:
         one, other = other, one
     if rng.random() < 0.15:

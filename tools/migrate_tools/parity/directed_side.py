@@ -29,7 +29,9 @@ from migrate_tools.parity.values import number
 
 VERSIONS, FOUND = "versions.jsonl", "found.jsonl"
 ONE_SECONDS = 30.0
-CPU_SECONDS = 75.0
+FIRST_PASS = 0.2
+"""Share of the tries of a version that it has before every other version had as many."""
+CPU_SECONDS = 60.0
 """Processor time of one worker: a slow scorer's last versions are left out, whatever else the machine does."""
 FILE = "<scorer>"
 FAMILIES = {family.name: family for family in texts.ALL}
@@ -43,15 +45,21 @@ def main(argv: list[str]) -> None:
     rows = load_rows(folder, job["rows"], job["reader"])
     plain = rows if job["reader"] == "python" else load_rows(folder, job["rows"], "python")
     versions = [json.loads(line) for line in (folder / VERSIONS).read_text(encoding="utf-8").splitlines()]
+    count = len(versions)
     records = supervise.run_items(
-        range(len(versions)),
+        range(2 * count),
         lambda: Search(job, folder, rows, plain, cases, versions).run,
         item_seconds=ONE_SECONDS,
         total_seconds=job["total_seconds"],
     )
-    kinds = [records[index]["kind"] for index in range(len(versions))]
+    kinds = [_last(records[index]["kind"], records[count + index]["kind"]) for index in range(count)]
     result = {"kinds": {kind: kinds.count(kind) for kind in sorted(set(kinds))}, "each": kinds}
     (folder / "directed.json").write_text(json.dumps(result), encoding="utf-8")
+
+
+def _last(first: str, second: str) -> str:
+    """What became of a version in both passes."""
+    return first if second in ("done", "skipped") else second
 
 
 class Search:
@@ -79,7 +87,8 @@ class Search:
         mined = job["mined"]
         self._hunt = Hunt(self._plain, mined["keys"], mined["literals"], mined["numbers"], self._run)
         log = folder / FOUND
-        self._found = 0
+        self._left: int = job["tries"]
+        self._missed: set[int] = set()
         self._reached: list[frozenset[int]] = []
         self._killers: dict[int, int] = {}
         for case in cases:
@@ -108,7 +117,7 @@ class Search:
         if self._pair is None:
             return Result(self._outcome(self._swap.entry, call), ())
         outcome, seen = self._swap.run(self._pair, which, lambda function: self._outcome(function, call))
-        return Result(outcome, seen)
+        return Result(outcome, seen, tuple(self._swap.compared))
 
     def _case(self, candidate: Candidate, row: int | None = None) -> Case:
         prompt = self._plain[candidate.row].get(self._job["prompt_key"])
@@ -143,26 +152,44 @@ class Search:
         self._reached.append(frozenset(seen))
         self._hunt.add(Candidate(case.row, case.raw, (), case.length), result.outcome)
 
-    def run(self, position: int) -> dict[str, Any]:
-        """One version: told apart already, told apart by a new input, or not."""
+    def run(self, item: int) -> dict[str, Any]:
+        """One version: told apart already, told apart by a new input, or not.
+
+        Every version has a short first pass; what that misses has a long second one while there are tries left.
+        """
+        again, position = divmod(item, len(self._versions))
+        if again and position not in self._missed:
+            return {"kind": "done"}
+        record = self._one(position, 1.0 if again else FIRST_PASS)
+        if not again and record["kind"] == "missed":
+            self._missed.add(position)
+        return record
+
+    def _one(self, position: int, share: float) -> dict[str, Any]:
+        if self._left <= 0:
+            return {"kind": "skipped"}
         if time.process_time() > CPU_SECONDS:
             return {"kind": "skipped"}
         version = self._versions[position]
         lines = frozenset(version["lines"])
         places = [place for place, seen in enumerate(self._reached) if not lines or lines & seen]
-        if not places:
-            return {"kind": "unreached"}
+        reached, effort = bool(places), share * (FINE if version["fine"] or not places else 1.0)
+        if not reached:
+            places = list(range(len(self._reached)))
         self._pair = None
         try:
             self._pair = self._swap.pair(version)
         except Exception:
             return {"kind": "known"}
         order = sorted(places, key=lambda place: -self._killers.get(place, 0))
-        killer = self._hunt.killer(order)
+        killer = self._hunt.killer(order) if reached else None
         if killer is not None:
             self._killers[killer] = self._killers.get(killer, 0) + 1
             return {"kind": "known"}
-        found = self._hunt.look(places, version["focus"], Random(position), FINE if version["fine"] else 1.0)
+        found = self._hunt.look(places, version["focus"], Random(position + int(1000 * share)), effort)
+        self._left -= self._hunt.tried
+        if found is None and not reached:
+            return {"kind": "unreached"}
         if found is None:
             return {"kind": "missed", "tried": self._hunt.tried, "other": self._hunt.infected}
         self._keep(found)

@@ -13,6 +13,15 @@ from migrate_tools.parity.mutation import Code, call_name, number, text
 
 NEAR, FAR = 24, 40
 """Texts of the change itself, and of the function round it, at most."""
+FOLDED = (("ß", "ss"), ("ſ", "s"), ("ﬁ", "fi"), ("ς", "σ"), ("İ", "i"), ("A", "a"))
+BLANKS = (("\t", ""), ("\n", ""), ("\u00a0", ""), (" ", ""), ("\r\n", ""), ("\u2003", " "), ("\x0b", " "))
+DIGITS = (("²", "2"), ("٣", "3"), ("３", "3"), ("½", ""))
+METHODS = {
+    **dict.fromkeys(("lower", "upper", "casefold", "title", "swapcase"), FOLDED),
+    **dict.fromkeys(("strip", "lstrip", "rstrip", "split", "splitlines"), BLANKS),
+    **dict.fromkeys(("isdigit", "isdecimal", "isnumeric", "isalnum", "isalpha"), DIGITS),
+}
+"""What methods of a text treat as the same, or nearly."""
 SPECIAL = frozenset("\\[(.*+?|^$")
 
 
@@ -79,6 +88,7 @@ def _pairs(nodes: Sequence[ast.AST], values: Sequence[str]) -> Iterator[tuple[st
         parts = node.args if isinstance(node, ast.Call) else getattr(node, "elts", ())
         texts = [text(part) for part in parts]
         name = call_name(node)
+        yield from METHODS.get(name, ())
         if name in ("sub", "subn") and len(texts) >= 2 and texts[0] is not None and texts[1] is not None:
             yield from _rewritten(texts[0], texts[1], tuple(values[:2]))
         elif (name == "replace" or isinstance(node, (ast.Tuple, ast.List))) and len(texts) >= 2:

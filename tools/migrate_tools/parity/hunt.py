@@ -6,7 +6,8 @@ sandbox: standard library only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -14,12 +15,15 @@ from migrate_tools.parity import forms
 from migrate_tools.parity.case import answers_of
 from migrate_tools.parity.directed_edits import Material, changed, decorated, pair_in
 from migrate_tools.parity.row_changes import DROP, Leaf, RowChange, another, leaves
+from migrate_tools.parity.solve import solutions
 
 TRIES, MORE_TRIES = 900, 2200
 """Inputs tried for one version; and where the value at the change was once another one."""
 FINE = 0.5
 """Share of them for a version that only leads the search."""
 BASES = 40
+PLANS = 12
+"""Comparisons that are turned round at first."""
 LONGEST = 20_000
 SHORT = 2000
 GROWN = 60
@@ -41,6 +45,8 @@ class Result(NamedTuple):
 
     outcome: tuple[Any, ...]
     seen: Sequence[str]
+    compared: Sequence[tuple[Any, ...]] = ()
+    """What the comparison in question compared."""
 
 
 Run = Callable[[Candidate, str], Result]
@@ -70,7 +76,7 @@ class Hunt:
         self._known: list[Candidate] = []
         self._outcomes: list[tuple[Any, ...]] = []
         self._inputs: set[tuple[int, str, str]] = set()
-        self.tried = self.infected = 0
+        self.tried = self.reached = self.infected = 0
         for row in rows:
             self.add_row(row)
 
@@ -101,28 +107,31 @@ class Hunt:
             focus: texts and numbers that matter for it (`focus.focus`).
             effort: share of the usual number of tries.
 
-        Afterwards `tried` and `infected` say how many inputs there were, and on how many of them the value at the
-        changed place was another one.
+        Afterwards `tried`, `reached` and `infected` say how many inputs there were, how many of them reached the
+        changed place as far as its value is noted, and on how many of those it was another one.
         """
-        self.tried = self.infected = 0
+        self.tried = self.reached = self.infected = 0
         short = [place for place in places if len(self._known[place].raw) < SHORT] or list(places)
         reached = self._by_row(short)
         accepted = self._by_row([place for place in short if is_positive(self._outcomes[place])])
         moved: list[Candidate] = []
+        planned: deque[Candidate] = deque()
+        aim = _Aim()
         for _ in range(int(MORE_TRIES * effort)):
             if self.tried >= TRIES * effort and not moved:
                 break
-            if moved and rng.random() < 0.5:
-                base = moved[-1 - int(len(moved) * rng.random() ** 2)]
+            if planned:
+                made = planned.popleft()
             else:
-                pool = accepted if accepted and rng.random() < 0.6 else reached
-                base = rng.choice(pool[rng.choice(list(pool))])
-            made = self._changed(base, focus, reached, rng)
-            self.tried += 1
+                made = self._changed(_base(moved, accepted, reached, rng), focus, reached, rng)
             if len(made.raw) > LONGEST or (key := _key(made)) in self._inputs:
                 continue
             self._inputs.add(key)
+            self.tried += 1
             right, faulty = self._run(made, "right"), self._run(made, "faulty")
+            for raw in aim.texts(right.compared, made.raw, self._answers[made.row]):
+                planned.append(Candidate(made.row, raw, made.changes))
+            self.reached += bool(right.seen or faulty.seen)
             if right.outcome != faulty.outcome:
                 return self._plainer(made)
             if right.seen != faulty.seen:
@@ -177,13 +186,14 @@ class Hunt:
         if any(_overlap(change.path, leaf.path) and change.path != leaf.path for change in base.changes):
             return Candidate(base.row, changed(base.raw, material, rng), base.changes)
         raw = base.raw
-        if isinstance(current, str) and current != DROP:
+        field = leaf.path[0] == "extra_info"
+        if field and rng.random() < 0.3:
+            new: Any = rng.choice((DROP, DROP, None))
+        elif isinstance(current, str) and current != DROP:
             label, answer = self._texts(current, material, rng)
-            if current and current in raw:
+            if current and current in raw and not (field and rng.random() < 0.7):
                 raw = raw.replace(current, answer)
-            new: Any = label
-        elif leaf.path[0] == "extra_info" and rng.random() < 0.3:
-            new = rng.choice((DROP, DROP, None))
+            new = label
         else:
             numbers = [item for item in (*material.amounts, *material.own) if isinstance(item, (int, float))]
             new = another(current, numbers, lambda text: text, rng)
@@ -216,8 +226,43 @@ class Hunt:
         return {row: _few(found, BASES) for row, found in rows.items()}
 
 
+def _base(
+    moved: Sequence[Candidate],
+    accepted: Mapping[int, list[Candidate]],
+    reached: Mapping[int, list[Candidate]],
+    rng: Random,
+) -> Candidate:
+    """What the next input is made from: one that changed a value, an accepted one, or any that reaches the change."""
+    if moved and rng.random() < 0.5:
+        return moved[-1 - int(len(moved) * rng.random() ** 2)]
+    pool = accepted if accepted and rng.random() < 0.6 else reached
+    return rng.choice(pool[rng.choice(list(pool))])
+
+
 def _key(candidate: Candidate) -> tuple[int, str, str]:
     return candidate.row, candidate.raw, repr(candidate.changes) if candidate.changes else ""
+
+
+class _Aim:
+    """Turns what was compared into texts on which the two sides are equal, or just not."""
+
+    def __init__(self) -> None:
+        self._gap = float("inf")
+        self._left = PLANS
+
+    def texts(self, compared: Sequence[tuple[Any, ...]], raw: str, values: Sequence[str]) -> Iterator[str]:
+        """Changed forms of a response: while they are few, and whenever two numbers were closer than ever before."""
+        for left, right in compared:
+            numbers = isinstance(left, (int, float)) and isinstance(right, (int, float))
+            gap = abs(left - right) if numbers else float("inf")
+            if self._left <= 0 and not 0 < gap < self._gap:
+                continue
+            self._left -= 1
+            self._gap = min(self._gap, gap or self._gap)
+            if numbers and not isinstance(left, bool) and not isinstance(right, bool):
+                yield from solutions("Lt", float(left), float(right), raw, values)
+            elif isinstance(left, str) and isinstance(right, str):
+                yield from solutions("Eq", left, right, raw, values)
 
 
 def is_positive(outcome: tuple[Any, ...]) -> bool:

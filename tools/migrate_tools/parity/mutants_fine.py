@@ -114,7 +114,8 @@ def entries(code: Code, node: ast.AST) -> Iterator[Edit]:
     """A table without one of its entries."""
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)) and len(node.elts) > 1:
         caught = isinstance(code.parents.get(node), ast.ExceptHandler)
-        if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load) or not (caught or all(map(_plain, node.elts))):
+        free = caught or isinstance(node, (ast.Set, ast.List)) or all(map(_plain, node.elts))
+        if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load) or not free:
             return
         parts = [code.segment(item) for item in node.elts]
         opening, closing = {ast.List: ("[", "]"), ast.Set: ("{", "}")}.get(type(node), ("(", ",)"))
@@ -211,7 +212,9 @@ def patterns(code: Code, node: ast.AST) -> Iterator[Edit]:
 
 
 def returns(code: Code, node: ast.AST) -> Iterator[Edit]:
-    """What a loop would return in its first turn is returned after it, and the other way round."""
+    """A loop that returns in its first turn; nothing where an empty value is returned."""
+    if isinstance(node, ast.Return) and isinstance(node.value, (ast.Call, ast.Name, ast.Subscript)):
+        yield Edit("empty", node.value, f"({code.segment(node.value)} or None)")
     if isinstance(node, ast.For) and (function := code.function(node)) is not None:
         last = function.body[-1]
         if isinstance(last, ast.Return) and isinstance(node.body[-1], ast.If) and not node.body[-1].orelse:

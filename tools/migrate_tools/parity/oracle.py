@@ -95,7 +95,16 @@ def freeze(
         functions=sources.functions(),
     )
     told = directed.search(
-        sandbox, recipe, launch, job, folder, given, found.cases, code=sources.code, entry=sources.entry
+        sandbox,
+        recipe,
+        launch,
+        job,
+        folder,
+        given,
+        found.cases,
+        code=sources.code,
+        entry=sources.entry,
+        budget=budget.cases,
     )
     cases = [*found.cases, *told.cases]
     job["rows"] = meta["rows"] = [*given.files, *told.files]
@@ -108,7 +117,8 @@ def freeze(
     if given.log:
         meta["rollouts"] = scored_as_logged(given, cases, runs[0]["records"])
     meta["telling"] = found.telling
-    meta["strange"] = [len(given.rows) + n for n, variant in enumerate(given.made) if variant.family == "fields"]
+    made = [*(variant.family == "fields" for variant in given.made), *[True] * told.rows]
+    meta["strange"] = [len(given.rows) + number for number, strange in enumerate(made) if strange]
     return _closed(folder, meta, cases, runs, sources.traits)
 
 

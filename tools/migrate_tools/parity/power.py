@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import CheckStatus
+from migrate_tools.parity.case import answers_of
 from migrate_tools.parity.faults import seed_faults
+from migrate_tools.parity.focus import focus
 from migrate_tools.parity.frozen import FrozenCases
+from migrate_tools.parity.mine import mine
 from migrate_tools.parity.mutants import seed_mutants
-from migrate_tools.parity.mutation import Fault
+from migrate_tools.parity.mutation import Code, Fault
 from migrate_tools.parity.newjob import VERSIONS, Context, run_new
-from migrate_tools.parity.sandbox_data import fresh_folder
+from migrate_tools.parity.sandbox_data import fresh_folder, load_rows
 from migrate_tools.parity.values import number
 from migrate_tools.parity.verdicts import judge
 
@@ -29,6 +32,11 @@ FEW = 8
 """With fewer faults than this a share says little: then one survivor is allowed, two are not."""
 LIST_KINDS = frozenset({"group order", "only the first of a list"})
 """Faults that may show only when a list of samples is rewarded."""
+MOST_UNSHOWN, FEW_UNSHOWN = 0.2, 2
+"""Share and number of the faults that may be neither caught nor shown by any input that was found."""
+SEARCHED = 800
+"""Inputs that must have run the changed line before it is said that none was found."""
+REMEDY = "give more cases (--parity-cases), the rows of the recipe, or logged responses (--rollouts)"
 SHOWN = 40
 WHOLE = "float(int(value))"
 """The fault that cuts rewards down to whole numbers."""
@@ -56,11 +64,17 @@ def measure(
         return _unknown(f"{relative} is not a file of the example")
     text = source.read_text(encoding="utf-8")
     whole = not any(_fraction(new) for new in news)
-    faults, mutants = seed_faults(text, **_facts(frozen)), seed_mutants(text)
+    code = Code(text, **_facts(frozen))
+    faults, mutants = seed_faults(code), seed_mutants(code)
     faults = [fault for fault in faults if not (whole and fault.after == WHOLE)]  # no case has what it would cut off
-    versions = [_version(fault) for fault in (*faults, *mutants) if not fault.equivalent]
+    values = _answers(frozen)
+    versions = [_version(code, fault, values) for fault in (*faults, *mutants) if not fault.equivalent]
     first = sum(not item.equivalent for item in faults)
-    answer = run_versions(context, frozen, job, cases, olds, news, versions, first, seconds, converted)
+    mined = mine([text])
+    found_in = {"literals": mined.literals, "numbers": mined.numbers, "keys": mined.keys}
+    answer = run_versions(
+        context, frozen, {**job, "mined": found_in}, cases, olds, news, versions, first, seconds, converted
+    )
     if "error" in answer:
         return _unknown(answer["error"])
     records = iter(answer["versions"])
@@ -109,8 +123,10 @@ def _fraction(record: Mapping[str, Any]) -> bool:
     return score is not None and not score.is_integer()
 
 
-def _version(fault: Fault) -> dict[str, Any]:
-    return {"source": fault.source, "lines": fault.lines, "lists": fault.operator in LIST_KINDS}
+def _version(code: Code, fault: Fault, values: Sequence[str]) -> dict[str, Any]:
+    place = {"span": code.span(fault.node), "text": fault.after, "probe": code.probe(fault.node)}
+    around = {"focus": focus(code, fault.node, fault.after, values)}
+    return {"source": fault.source, "lines": fault.lines, "lists": fault.operator in LIST_KINDS, **place, **around}
 
 
 def _facts(frozen: FrozenCases) -> dict[str, Any]:
@@ -129,6 +145,12 @@ def _facts(frozen: FrozenCases) -> dict[str, Any]:
     return {"text_labels": texts, "sources": sources}
 
 
+def _answers(frozen: FrozenCases) -> list[str]:
+    """A right answer of each of the first rows."""
+    rows = load_rows(frozen.folder, frozen.row_files[:1], "python")
+    return [answers_of(row)[0] for row in rows[:6]]
+
+
 def _baseline(olds: Sequence[Mapping[str, Any]], news: Sequence[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
     """The new side's own records of the cases that agreed, with what the comparison asks of each beside the values."""
     records: list[dict[str, Any] | None] = []
@@ -145,17 +167,23 @@ def _baseline(olds: Sequence[Mapping[str, Any]], news: Sequence[Mapping[str, Any
 def verdict(power: Mapping[str, Any]) -> tuple[CheckStatus, str]:
     """Whether the cases are strong enough, and why not (empty when they are).
 
-    Below 95 % they are too weak; with fewer than eight faults, when two survive. Faults that were not run count as
-    caught for "too weak" and as survivors for "strong enough"; in between nothing is known.
+    Of the faults that some input is known to show, 95 % must be caught; with fewer than eight of them one may survive.
+    A survivor for which a long search found no such input may be equivalent: it stands apart in the report, and no more
+    than a fifth of all faults (or two) may stand there. Faults that were not run count as caught for "too weak" and as
+    survivors for "strong enough"; in between nothing is known.
     """
     if power.get("why"):
         return "not_checkable", f"how much they see could not be measured: {power['why']}"
-    seeded, caught, not_run = power["seeded"], power["caught"], power["not_run"]
-    if not _strong(caught + not_run, seeded):
+    seeded, caught, not_run, unshown = (power[name] for name in ("seeded", "caught", "not_run", "unshown"))
+    if not _strong(caught + not_run, seeded - unshown):
         lost = ", ".join(f"{item['operator']} (line {item['line']})" for item in power["survivors"][:3])
-        share = f"{caught} of {seeded} seeded porting faults caught, {ENOUGH:.0%} wanted"
-        return "failed", f"too weak: {share}; not seen: {lost}"
-    if not _strong(caught, seeded):
+        share = f"{caught} of {seeded - unshown} seeded porting faults caught, {ENOUGH:.0%} wanted"
+        return "failed", f"too weak: {share}; not seen: {lost}; {REMEDY}"
+    if unshown > max(FEW_UNSHOWN, MOST_UNSHOWN * seeded):
+        lost = ", ".join(f"{item['operator']} (line {item['line']})" for item in power["no_input"][:3])
+        share = f"for {unshown} of {seeded} seeded porting faults no input was found that shows them"
+        return "failed", f"too weak: {share}: {lost}; {REMEDY}"
+    if not _strong(caught, seeded - unshown):
         return "not_checkable", f"{not_run} of {seeded} seeded porting faults were not run in time, {caught} caught"
     return "passed", ""
 
@@ -165,7 +193,8 @@ def _strong(caught: int, seeded: int) -> bool:
 
 
 def _unknown(why: str) -> dict[str, dict[str, Any]]:
-    power = {"seeded": 0, "caught": 0, "equivalent": 0, "unreached": 0, "not_run": 0, "survivors": [], "why": why}
+    power = {"seeded": 0, "caught": 0, "equivalent": 0, "unreached": 0, "not_run": 0, "unshown": 0, "why": why}
+    power |= {"survivors": [], "no_input": []}
     power |= {"verdict": "unknown", "verdict_why": why}
     return {"power": power, "mutants": {"total": 0, "killed": 0, "equivalent": 0, "survivors": [], "why": why}}
 
@@ -179,7 +208,9 @@ def _counted(faults: Sequence[Fault], results: Sequence[Mapping[str, Any]]) -> d
             tally[0] += kind != "survived"
             tally[1] += 1
     by_rule = [{**fault.shown(), "rule": fault.equivalent} for fault in faults if fault.equivalent]
-    survivors = [fault.shown() for fault, kind in zip(faults, kinds, strict=True) if kind == "survived"]
+    pairs = [(fault, result) for fault, result in zip(faults, results, strict=True) if result["kind"] == "survived"]
+    survivors = [_survivor(fault, result) for fault, result in pairs if not _unshown(result)]
+    no_input = [_survivor(fault, result) for fault, result in pairs if _unshown(result)]
     return {
         "seeded": len(kinds) - kinds.count("equivalent") - kinds.count("unreached"),
         "caught": len(kinds) - sum(kinds.count(kind) for kind in ("equivalent", "unreached", "skipped", "survived")),
@@ -188,5 +219,19 @@ def _counted(faults: Sequence[Fault], results: Sequence[Mapping[str, Any]]) -> d
         "unreached": kinds.count("unreached"),
         "not_run": kinds.count("skipped"),
         "survivors": survivors[:SHOWN],
+        "unshown": len(no_input),
+        "no_input": no_input[:SHOWN],
         "operators": {name: f"{good}/{total}" for name, (good, total) in sorted(operators.items())},
     }
+
+
+def _unshown(result: Mapping[str, Any]) -> bool:
+    """A survivor of which a long search found no input that shows it."""
+    return result.get("input") is None and int(result.get("tried", 0)) >= SEARCHED
+
+
+def _survivor(fault: Fault, result: Mapping[str, Any]) -> dict[str, object]:
+    """A survivor for the evidence, with the input that would show it or how many were tried."""
+    known = {"input": result["input"]} if result.get("input") else {}
+    tried = {"tried": result["tried"], "other_values": result["other"]} if "tried" in result else {}
+    return {**fault.shown(), **tried, **known}

@@ -62,6 +62,13 @@ def run_versions(
             item_seconds=ONE_SECONDS,
             total_seconds=seconds,
         )
+    lost = [position for position in range(job["first"]) if results.get(position, {}).get("kind") == "survived"]
+    if lost and job.get("mined"):
+        from migrate_tools.parity.survivors import look_again
+
+        again = look_again(job, rows, cases, versions, {place: plans[place] for place in lost}, job["total_seconds"])
+        for position, record in again.items():
+            results[position] = {"kind": "survived", **record} if "tried" in record else {"kind": "skipped"}
     return {"versions": [results.get(position, {"kind": "unreached"}) for position in range(len(versions))]}
 
 
@@ -97,8 +104,13 @@ class Versions(Caller):
             module._run = run  # type: ignore[attr-defined]
             self._direct = True
 
-    def load(self, source: str) -> types.ModuleType:
-        """A module object made from a changed text.
+    @property
+    def source(self) -> str:
+        """The text of the unchanged module."""
+        return Path(self.file).read_text(encoding="utf-8")
+
+    def load(self, source: str, names: Mapping[str, Any] | None = None) -> types.ModuleType:
+        """A module object made from a changed text, with further names in it.
 
         Raises:
             Exception: whatever loading it raises.
@@ -107,6 +119,7 @@ class Versions(Caller):
         module.__file__ = self.file
         module.__package__ = self._job["module"].rpartition(".")[0]
         sys.modules[self._job["module"]] = module
+        module.__dict__.update(names or {})
         exec(compile(source, self.file, "exec"), module.__dict__)
         return module
 
@@ -168,7 +181,7 @@ def _base(job: Mapping[str, Any], rows: Sequence[Any], cases: Sequence[Mapping[s
         return local if frame.f_code.co_filename == caller.file else None
 
     def run(_: int) -> Record:
-        caller.use(caller.load(Path(caller.file).read_text(encoding="utf-8")))
+        caller.use(caller.load(caller.source))
         expected: Sequence[Record | None] = job["baseline"]
         reached: dict[int, list[int]] = {}
         usable = [index for index, record in enumerate(expected) if record is not None]

@@ -121,8 +121,8 @@ def _whole(value: float) -> bool:
     return float(value).is_integer() and abs(value) < 2**31
 
 
-def _items(values: list[Any], rng: Random) -> list[Any]:
-    """A list with other items of the same kind."""
+def _items(values: list[Any], rng: Random) -> Any:
+    """A list with other items of the same kind, or one item alone."""
     place = rng.randrange(len(values))
     shorter = values[:place] + values[place + 1 :]
     return rng.choice(

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-SEEN = "__seen__"
-LONGEST = 300
-"""Characters of a value that are compared."""
+SEEN, NEAR = "__seen__", "__near__"
+LONGEST, MOST_NOTES, MOST_COMPARED = 300, 2000, 8
+"""Characters of a value that are compared; values and comparisons of one run."""
 
 
 @dataclass
@@ -37,6 +37,8 @@ class Versions:
         """
         self._source, self._entry, self._name, self._file = source.encode(), entry, name, file
         self._notes: list[str] = []
+        self.compared: list[tuple[Any, ...]] = []
+        """What the comparison in question compared in the last run of the right form."""
         self._module = self._load(source)
         self._space = self._module.__dict__
         tree = ast.parse(source)
@@ -59,17 +61,20 @@ class Versions:
 
         Args:
             version: `span` (bytes), `text` that stands there instead, `probe`: span of the expression whose value is
-                noted, or none.
+                noted, or none; `operands`: texts of what is compared there, or none.
 
         Raises:
             Exception: whatever the changed statement raises when it is run.
         """
         (start, end), text = version["span"], version["text"].encode()
+        plain = self._source[start:end]
+        if version.get("operands"):
+            plain = f"({NEAR}({', '.join(version['operands'])}) and ({plain.decode()}))".encode()
         for first, last, names in self._tops:
             if first <= start and end <= last and names:
                 before = {name: self._space[name] for name in names}
                 try:
-                    right = self._form(first, last, start, end, self._source[start:end], version["probe"], names)
+                    right = self._form(first, last, start, end, plain, version["probe"], names)
                     faulty = self._form(first, last, start, end, text, version["probe"], names)
                 finally:
                     self._space.update(before)
@@ -80,6 +85,7 @@ class Versions:
     def run(self, pair: Pair, which: str, call: Callable[[Callable[..., Any]], Any]) -> tuple[Any, list[str]]:
         """What `call` makes of the entry while the right or the faulty form stands; and the values noted."""
         self._notes.clear()
+        self.compared.clear()
         if pair.whole is not None:
             return call(pair.whole if which == "faulty" else self.entry), []
         before = {name: self._space[name] for name in pair.right}
@@ -107,20 +113,28 @@ class Versions:
         exec(compiled, self._space)
         return {name: self._space[name] for name in names}
 
+    def _near(self, *operands: Any) -> bool:
+        if len(self.compared) < MOST_COMPARED:
+            self.compared += zip(operands, operands[1:], strict=False)
+        return True
+
     def _load(self, source: str) -> types.ModuleType:
         module = types.ModuleType(self._name)
         sys.modules[self._name] = module
-        module.__dict__[SEEN] = self._note
+        module.__dict__[NEAR] = self._near
+        module.__dict__[SEEN] = lambda value: note(self._notes, value)
         exec(compile(source, self._file, "exec"), module.__dict__)
         return module
 
-    def _note(self, value: Any) -> Any:
-        if len(self._notes) < 2000:
-            try:
-                self._notes.append(repr(value)[:LONGEST])
-            except Exception:
-                self._notes.append("?")
-        return value
+
+def note(notes: list[str], value: Any) -> Any:
+    """Notes what a value looks like, and gives it back."""
+    if len(notes) < MOST_NOTES:
+        try:
+            notes.append(repr(value)[:LONGEST])
+        except Exception:
+            notes.append("?")
+    return value
 
 
 def _first_line(node: ast.stmt) -> int:

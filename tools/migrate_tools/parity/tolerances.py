@@ -20,7 +20,7 @@ TOLERANCES: Final[dict[str, str]] = {
     "T09-acc-logged": "a plain number is logged as acc as well",
     "T10-arguments-kept": "the old reward changes its arguments; the new one works on copies, so nobody sees it",
     "T11-float32": "the penalty of the manager is computed in float32 by verl and in float64 here: equal in float32",
-    "T12-error-class": "on a row that was made up with a field of a type that the data does not have both sides "
+    "T12-error-class": "on a row made up with a field or a right answer that the data does not have both sides "
     "fail, each with an exception of its own class: one floor either way",
 }
 """Identifier -> what passes, and why it may."""

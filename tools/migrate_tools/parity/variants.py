@@ -148,30 +148,44 @@ def _fields(
         for base in bases[:3]
         for variant in (*_whole_extra(rows[base], base), *_extra(rows[base], base, keys), *_truths(rows[base], base))
     ]
-    empty = [variant for variant in made if variant.base == bases[0] and ground_truth(variant.row) == ""][:1]
+    first = [variant for variant in made if variant.base == bases[0] and ground_truth(variant.row) == ""][:1]
+    first += [variant for base in bases[:2] for variant in _shaped(rows[base], base)][: count // 4]
     if len(made) > count > 0:
         made = [made[position * len(made) // count] for position in range(count)]
-        made = [*empty, *made[: count - 1]] if empty and empty[0] not in made else made
+        first = [variant for variant in first if variant not in made]
+        made = [*first, *made[: count - len(first)]]
     yield from made if count > 0 else ()
 
 
 def _truths(row: Mapping[str, Any], base: int) -> Iterator[Variant]:
+    if isinstance(row.get("reward_model"), Mapping):
+        yield from _shaped(row, base)
+        for truth in TRUTHS:
+            yield _with(row, base, truth)
+
+
+def _shaped(row: Mapping[str, Any], base: int) -> Iterator[Variant]:
+    """The row's own ground truth in another shape: a text for a list, a list for a text, parts left out."""
     old = ground_truth(row)
-    if not isinstance(row.get("reward_model"), Mapping):
-        return
     shaped: list[Any] = []
     if isinstance(old, Mapping):
-        shaped = [{key: value for key, value in old.items() if key != name} for name in old]
+        shaped = [{**old, name: value[0]} for name, value in old.items() if isinstance(value, list) and value]
+        shaped += [{**old, name: [value]} for name, value in old.items() if isinstance(value, str)]
+        shaped += [{key: value for key, value in old.items() if key != name} for name in old]
         shaped += [{**old, name: None} for name in old] + [{**old, name: str(old[name])} for name in old]
         shaped += [json.dumps(old, default=str)]
     elif isinstance(old, list):
-        shaped = [old[:1], [*old, *old], None, [str(item) for item in old], old[0] if old else None]
+        shaped = [old[0] if old else None, old[:1], [*old, *old], None, [str(item) for item in old]]
     elif isinstance(old, (int, float)):
         shaped = [str(old), float(old), -old]
-    for truth in (*shaped, *TRUTHS):
-        made = deepcopy(dict(row))
-        made["reward_model"]["ground_truth"] = truth
-        yield Variant(base, made, "fields", strict=True)
+    for truth in shaped if isinstance(row.get("reward_model"), Mapping) else ():
+        yield _with(row, base, truth)
+
+
+def _with(row: Mapping[str, Any], base: int, truth: Any) -> Variant:
+    made = deepcopy(dict(row))
+    made["reward_model"]["ground_truth"] = truth
+    return Variant(base, made, "fields", strict=True)
 
 
 def _extra(row: Mapping[str, Any], base: int, keys: Sequence[str]) -> Iterator[Variant]:
