@@ -7,6 +7,7 @@ the client nor the modules in `migrate_agent.llm` are imported.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -57,6 +58,8 @@ class Endpoint(Frozen):
     model: str
     base_url: str = OPENAI_URL
     key: str = ""
+    timeout: float = 120.0
+    """Seconds for one exchange; a model on a slow machine needs more (MIGRATE_AGENT_TIMEOUT)."""
 
     @property
     def place(self) -> str:
@@ -71,7 +74,7 @@ def endpoint_of(environment: Mapping[str, str]) -> Endpoint | None:
     None without MIGRATE_AGENT_MODEL: a key alone may be there for another program, and asking costs money.
 
     Raises:
-        MachineError: a model is named, but no key and no endpoint; or the address is none.
+        MachineError: a model is named, but no key and no endpoint; or the address or the timeout is none.
     """
     model = environment.get("MIGRATE_AGENT_MODEL", "").strip()
     key = environment.get("OPENAI_API_KEY", "").strip()
@@ -85,7 +88,14 @@ def endpoint_of(environment: Mapping[str, str]) -> Endpoint | None:
         )
     if url and urlsplit(url).scheme not in ("http", "https"):
         raise MachineError(f"OPENAI_BASE_URL {url!r} is no http address", "for example http://127.0.0.1:8000/v1")
-    return Endpoint(model=model, base_url=url or OPENAI_URL, key=key)
+    return Endpoint(model=model, base_url=url or OPENAI_URL, key=key, timeout=_timeout(environment))
+
+
+def _timeout(environment: Mapping[str, str]) -> float:
+    text = environment.get("MIGRATE_AGENT_TIMEOUT", "").strip() or "120"
+    if not re.fullmatch(r"[1-9]\d{0,4}", text):
+        raise MachineError(f"MIGRATE_AGENT_TIMEOUT {text!r} is no number of seconds", "for example 600")
+    return float(text)
 
 
 def open_model(

@@ -19,9 +19,9 @@ from migrate_agent.llm.scan import clean, clean_call
 from migrate_agent.llm.talk import Call, RawReply
 from migrate_agent.llm_settings import Endpoint
 
-TIMEOUT = 120.0
-"""Seconds for one HTTP exchange; a model on a slow machine answers some thousand tokens in this time."""
 TRIES = 4
+TRIES_AFTER_SILENCE = 2
+"""A server that did not answer in time is often still at work on the question; asking on only makes it slower."""
 FIRST_PAUSE = 1.0
 MOST_PAUSE = 300.0
 """A server that wants a longer wait is as good as down."""
@@ -43,7 +43,6 @@ class OpenAiWire:
         *,
         seconds_left: Callable[[], float] = lambda: float("inf"),
         sleep: Callable[[float], None] = time.sleep,
-        timeout: float = TIMEOUT,
     ) -> None:
         import openai
 
@@ -51,9 +50,8 @@ class OpenAiWire:
         self._endpoint = endpoint
         self._seconds_left = seconds_left
         self._sleep = sleep
-        self._timeout = timeout
         self._client = openai.OpenAI(
-            api_key=endpoint.key or NO_KEY, base_url=endpoint.base_url, max_retries=0, timeout=timeout
+            api_key=endpoint.key or NO_KEY, base_url=endpoint.base_url, max_retries=0, timeout=endpoint.timeout
         )
         self._length_field = "max_tokens"
         self._temperature = True
@@ -71,11 +69,12 @@ class OpenAiWire:
         for number in range(1, TRIES + 1):
             left = self._seconds_left() - (time.monotonic() - began)
             try:
-                return self._once(call, min(self._timeout, max(left, 1.0)))
+                return self._once(call, min(self._endpoint.timeout, max(left, 1.0)))
             except self._openai.APIStatusError as error:
                 pause = self._judge(error, call, number)
             except self._openai.APITimeoutError:
-                pause = self._pause(number, f"did not answer within {self._timeout:g} s")
+                why = f"did not answer within {self._endpoint.timeout:g} s (MIGRATE_AGENT_TIMEOUT)"
+                pause = self._pause(number, why, most=TRIES_AFTER_SILENCE)
             except self._openai.APIConnectionError as error:
                 pause = self._pause(number, f"cannot be reached: {_cause(error)}")
             except self._openai.OpenAIError as error:
@@ -178,9 +177,9 @@ class OpenAiWire:
             return True
         return False
 
-    def _pause(self, number: int, why: str, asked: float | None = None) -> float:
-        if number >= TRIES:
-            raise self._error(f"{why} ({TRIES} tries)")
+    def _pause(self, number: int, why: str, asked: float | None = None, most: int = TRIES) -> float:
+        if number >= most:
+            raise self._error(f"{why} ({number} tries)")
         return asked if asked is not None else FIRST_PAUSE * 2 ** (number - 1) * random.uniform(0.75, 1.25)
 
     def _error(self, what: str) -> EndpointError:

@@ -20,7 +20,13 @@ Open = Callable[..., tuple[Asker, LlmServer]]
 
 @pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "MIGRATE_AGENT_MODEL", "MIGRATE_AGENT_PRICES"):
+    for name in (
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "MIGRATE_AGENT_MODEL",
+        "MIGRATE_AGENT_PRICES",
+        "MIGRATE_AGENT_TIMEOUT",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MIGRATE_AGENT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("MIGRATE_AGENT_HOME", str(tmp_path / "home"))
@@ -42,12 +48,11 @@ def model(tmp_path: Path, pauses: list[float]) -> Iterator[Open]:
             limits: Limits = Limits(),  # noqa: B008
             price: Price | None = None,
             capability: Capability = Capability(),  # noqa: B008
-            timeout: float = 10.0,
         ) -> tuple[Asker, LlmServer]:
             server = stack.enter_context(llm_server(*script))
             budget = Budget(limits, price)
-            endpoint = Endpoint(model="stand-in", base_url=server.url)
-            live = OpenAiWire(endpoint, seconds_left=budget.seconds_left, sleep=pauses.append, timeout=timeout)
+            endpoint = Endpoint(model="stand-in", base_url=server.url, timeout=30.0)
+            live = OpenAiWire(endpoint, seconds_left=budget.seconds_left, sleep=pauses.append)
             tape = Tape.create(tmp_path / "tape.jsonl", Head(model="stand-in", price=price, capability=capability))
             wire = TapedWire(tape, budget, live)
             return Asker(wire, "stand-in", budget=budget, capability=capability), server

@@ -254,11 +254,18 @@ def test_an_endpoint_is_asked_only_when_a_model_is_named(given: dict[str, str], 
     [
         ({"MIGRATE_AGENT_MODEL": "m"}, "neither OPENAI_API_KEY nor OPENAI_BASE_URL"),
         ({"MIGRATE_AGENT_MODEL": "m", "OPENAI_BASE_URL": "localhost:8000"}, "is no http address"),
+        ({"MIGRATE_AGENT_MODEL": "m", "OPENAI_API_KEY": "k", "MIGRATE_AGENT_TIMEOUT": "soon"}, "no number of seconds"),
     ],
 )
 def test_half_an_endpoint_is_an_error(given: dict[str, str], what: str) -> None:
     with pytest.raises(MachineError, match=what):
         endpoint_of(given)
+
+
+def test_a_slow_model_may_take_longer() -> None:
+    given = {"MIGRATE_AGENT_MODEL": "m", "OPENAI_API_KEY": "k"}
+    found = [endpoint_of(given), endpoint_of(given | {"MIGRATE_AGENT_TIMEOUT": "600"})]
+    assert [item.timeout for item in found if item] == [120, 600]
 
 
 def test_off_means_none(tmp_path: Path) -> None:
