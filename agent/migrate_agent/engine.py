@@ -70,6 +70,11 @@ class Engine(Protocol):
     ) -> tuple[CheckResult, ...]:
         """The given rungs over the staged tree."""
 
+    def second_look(
+        self, recipe: Recipe, draft: Draft, request: RunRequest, stage: Path, work: Path
+    ) -> tuple[CheckResult, ...]:
+        """The reward on further cases that were never shown to anybody; for drafts that a model changed."""
+
     def smoke(
         self, recipe: Recipe, draft: Draft, request: RunRequest, stage: Path, work: Path
     ) -> tuple[CheckResult, ...]:

@@ -158,6 +158,24 @@ class LocalEngine:
             return (*done, *self.sandbox.unchecked(rungs))
         return run_ladder(context, only=[check for check in LADDER if check.rung in rungs])
 
+    def second_look(
+        self, recipe: Recipe, draft: Draft, request: RunRequest, stage: Path, work: Path
+    ) -> tuple[CheckResult, ...]:
+        from migrate_tools.parity.compare import run_parity
+        from migrate_tools.parity.frozen import Budget
+
+        place = work / "second_look"
+        more = 2 * (request.parity_cases or Budget().cases)
+        wider = request.model_copy(update={"parity_cases": more})
+        frozen = {launch.name: self.freeze(recipe, launch, wider, place) for launch in recipe.launches}
+        known = {name: meta for name, meta in frozen.items() if meta is not None}
+        context = self._context(recipe, draft, known, wider, stage, place)
+        return tuple(
+            run_parity(context, launch, (context.cases or {})[launch.name], thorough=False)
+            for launch in recipe.launches
+            if launch.name in known
+        )
+
     def smoke(
         self, recipe: Recipe, draft: Draft, request: RunRequest, stage: Path, work: Path
     ) -> tuple[CheckResult, ...]:

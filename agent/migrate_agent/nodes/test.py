@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from migrate_tools.model import CheckResult, Example
 
-from migrate_agent.comparison import compare
+from migrate_agent.comparison import Comparison, compare
 from migrate_agent.engine import Draft
 from migrate_agent.nodes import Context
 from migrate_agent.nodes.plan import movable
 from migrate_agent.state import MODEL, Attempt, RunState
 from migrate_agent.trace import log_checks
+
+PARITY_RUNG = 3
 
 
 def test(state: RunState, context: Context) -> RunState:
@@ -26,7 +29,10 @@ def test(state: RunState, context: Context) -> RunState:
     best, attempts = state.get("best"), state.get("attempts", [])
     if best is None or not attempts or attempts[-1]["outcome"] != "pending":
         return {"checks": current["checks"], "best": current}
-    comparison = compare(context.run.models(CheckResult, best["checks"]), results)
+    before = context.run.models(CheckResult, best["checks"])
+    comparison = compare(before, results)
+    if attempts[-1]["rule"] == MODEL and comparison.word == "improved" and mends_parity(before, results):
+        comparison = second_look(state, context, comparison)
     improved = comparison.word == "improved"
     why = f": {comparison.why}" if comparison.word == "worse" else ""
     outcome = "improved" if improved else f"{comparison.word}, rolled back{why}"
@@ -47,6 +53,24 @@ def test(state: RunState, context: Context) -> RunState:
     from migrate_agent.nodes.consult import judged_item
 
     return {**update, **judged_item(state, context, comparison, judged, results)}
+
+
+def mends_parity(before: Sequence[CheckResult], after: Sequence[CheckResult]) -> bool:
+    """Whether the old and the new reward agree now and did not."""
+    agree = {item.name for item in after if item.rung == PARITY_RUNG and item.status == "passed"}
+    return any(item.name in agree and item.status != "passed" for item in before)
+
+
+def second_look(state: RunState, context: Context, comparison: Comparison) -> Comparison:
+    """What a model mended is compared once more, on cases of which it has seen none."""
+    recipe, kept = movable(context.recipe(state), context.translations(state))
+    draft = Draft(kept, context.draft(state).example)
+    results = context.engine.second_look(recipe, draft, context.request, context.run.stage, context.run.work)
+    log_checks(context.trace, results)
+    failed = next((item for item in results if item.status == "failed"), None)
+    if failed is None:
+        return comparison
+    return Comparison("worse", f"it agrees on the frozen cases, but not on others: {failed.name}")
 
 
 def _rolled_back(state: RunState, context: Context, best: dict[str, str], judged: Attempt) -> int:

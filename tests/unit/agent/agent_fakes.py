@@ -140,6 +140,14 @@ class ScriptedEngine:
             ),
         )
 
+    def second_look(
+        self, recipe: Recipe, draft: Draft, request: RunRequest, stage: Path, work: Path
+    ) -> tuple[CheckResult, ...]:
+        self.calls.append("second_look")
+        text = (stage / f"examples/{request.algo}/reward_{request.algo}.py").read_text()
+        status = "failed" if "only the shown" in text else "passed"
+        return (CheckResult(name="parity:run_a", rung=3, status=status, summary="2 of 200 cases differ"),)
+
     def smoke(
         self, recipe: Recipe, draft: Draft, request: RunRequest, stage: Path, work: Path
     ) -> tuple[CheckResult, ...]:

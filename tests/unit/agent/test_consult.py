@@ -149,6 +149,19 @@ def test_passing_on_fewer_cases_is_no_repair(request_value: RunRequest) -> None:
     assert "accepted went from 100 to 90" in outcomes(document_of(run, state))[0]
 
 
+def test_agreement_on_the_shown_cases_alone_is_no_repair(request_value: RunRequest) -> None:
+    run = new_run(request_value)
+    model = ScriptedModel([write(REWARD, "x = 1  # only the shown\n"), give_up()])
+    engine = JudgingEngine(python="x = wrong\n")
+    state = go(run, engine, model)
+    document = document_of(run, state)
+    assert reward_of(run, state) == "x = wrong\n"
+    assert document["verdict"] == "partial"
+    assert "agrees on the frozen cases, but not on others" in document["attempts"][0]["outcome"]
+    assert engine.calls.count("second_look") == 1
+    assert "2 of 200" not in model.text(1)
+
+
 def test_the_same_failure_twice_ends_the_item(request_value: RunRequest) -> None:
     run = new_run(request_value)
     model = ScriptedModel([write(REWARD, f"x = wrong + {number}\n") for number in range(9)])
@@ -320,8 +333,7 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("victim", ["repair", "test", "smoke"])
-@pytest.mark.parametrize("visit", [1, 2])
+@pytest.mark.parametrize(("victim", "visit"), [("repair", 1), ("repair", 2), ("test", 1), ("test", 2), ("smoke", 1)])
 def test_a_kill_at_any_node_of_the_loop_resumes_to_the_same_bytes(
     request_value: RunRequest, victim: str, moment: str, visit: int
 ) -> None:
@@ -347,8 +359,6 @@ def test_a_kill_at_any_node_of_the_loop_resumes_to_the_same_bytes(
                 raise KilledError
 
     run = new_run(request_value)
-    if victim == "smoke" and visit == 2:
-        pytest.skip("smoke is entered once")
     with pytest.raises(KilledError):
         go(run, engine(), ScriptedModel(answer=answer), hook=kill)
     state = go(open_run(run.id), engine(), ScriptedModel(answer=answer), resume=True)
