@@ -102,6 +102,7 @@ def main() -> None:
     write(labels / "dicts.parquet", [row("any_of", {"target": ["a", str(index)]}, index) for index in range(8)])
     sums = [row("sums", str(2 * n), n, f"What is {n} + {n}? End with Answer: <number>.") for n in range(16)]
     write(HERE / "own_loop" / "data" / "train.parquet", [{**item, "hint": "It is even."} for item in sums])
+    write(HERE / "graph_loop" / "data" / "train.parquet", sums)
     raw = [{"question": f"{index} times 3?", "answer": f"#### {index * 3}"} for index in range(4)]
     write(HERE / "r04_parameters" / "data" / "raw.parquet", raw)
     runpy.run_path(str(HERE / "quickstart" / "prepare_data.py"), run_name="__main__")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,10 @@ from drill_example import load_generate, run_drills, samples, standin_relax
 from migrate_tools.mapping.turns import obstacle
 from migrate_tools.model import AgentLoopSpec, DataSpec, Launch, MultiTurn, RewardSpec, VerlRef
 from migrate_tools.rehearsal.runtime import leaks
+from migrate_tools.rehearsal.runtime.agentic import Agents, ChatServer
+from migrate_tools.rehearsal.runtime.hooks import Loop
+from migrate_tools.rehearsal.runtime.sample import Sample
+from migrate_tools.rehearsal.runtime.tokenizer import Tokenizer
 from migrate_tools.relax.loop_module import loop_files
 from migrate_tools.relax.reward_module import row_columns
 from migrate_tools.verl.agent_loops import extract_loops, is_agentic
@@ -127,6 +132,30 @@ def test_what_else_keeps_a_loop_from_being_written() -> None:
     loop = AgentLoopSpec(name="x", class_name="a.X", file="a.py")
     assert "tool agent loop beside" in obstacle(MultiTurn(loops=(loop,), default_loop="tool_agent"))
     graph = loop.model_copy(update={"traits": ("import:langgraph",)})
-    assert "driven by an agent framework" in obstacle(MultiTurn(loops=(graph,), format="gpt-oss"))
+    assert "which a chat server does not take" in obstacle(MultiTurn(loops=(graph,), format="gpt-oss"))
     made = loop.model_copy(update={"arguments": {"client": {"_target_": "b.C"}}})
     assert "objects of its configuration file" in obstacle(MultiTurn(loops=(made,)))
+
+
+def test_a_graph_of_the_recipe_becomes_an_agent_of_its_own_process(tmp_path: Path) -> None:
+    folder = RECIPES / "graph_loop"
+    limit = {"actor_rollout_ref.rollout.multi_turn.max_assistant_turns": 3}
+    turns = read(folder, "graph", **limit)
+    assert (obstacle(turns), is_agentic(turns)) == ("", True)
+    launch = make_launch(turns, **limit)
+    loops = extract_loops(turns, project_root=folder, recipe_root=folder, verl=launch.verl)
+    for file in loop_files(launch, loops, algo="demo"):
+        path = tmp_path / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text)
+    place = tmp_path / "examples" / "demo"
+    assert (place / "run_agent_demo.sh").read_text().endswith("exec python3 agent_demo.py\n")
+    args = Namespace(agent_command=f"{sys.executable} agent_demo.py", agent_cwd=str(place), agent_env=[])
+    sample = Sample(prompt=[{"role": "user", "content": "Twice 3?"}], label="6", metadata={"index": 1})
+    with ChatServer(Tokenizer(), None) as server:
+        made = Loop().run(Agents(args, server).generate(args, sample, {}), 100)
+    assert server.problems == []
+    # prompt, call, result, answer
+    assert made.metadata["verl_rollout"]["num_turns"] == 4
+    assert "<|im_start|>tool\n6<|im_end|>" in made.response
+    assert sum(made.loss_mask or ()) < made.response_length

@@ -12,6 +12,7 @@ from migrate_tools.rehearsal.runtime.training_hooks import NOT_RUN
 _FACTS = (
     "turns",
     "drills",
+    "agentic",
     "data",
     "rollout",
     "engine",
@@ -72,6 +73,8 @@ def _judge(run: RehearsalRun, translation: Translation, found: Finding) -> None:
     )
     if turns := report.get("turns"):
         found.summary += f"; {turns['samples_with_results']} samples saw results of tools"
+    if agentic := report.get("agentic"):
+        found.summary += f"; {agentic['sessions']} processes of the agent, {agentic['requests']} requests"
     if drills := report.get("drills"):
         found.summary += (
             f"; drilled: {drills.get('episodes', 0)} episodes at once, {drills.get('aborts', 0)} aborts resumed"

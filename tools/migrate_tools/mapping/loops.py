@@ -24,8 +24,11 @@ def loops_obstacle(turns: MultiTurn) -> str:
         return f"the agent loop {turns.loops[0].name} is used together with simulated users"
     if turns.default_loop == "tool_agent":
         return "rows may choose verl's own tool agent loop beside the recipe's loops"
-    if is_agentic(turns):
-        return f"the agent loop {turns.loops[0].name} is driven by an agent framework"
+    if is_agentic(turns) and turns.format in RAW_TEXT_FORMATS:
+        return (
+            f"the agent loop {turns.loops[0].name} writes results of tools as text of the template ({turns.format}), "
+            "which a chat server does not take"
+        )
     return ""
 
 

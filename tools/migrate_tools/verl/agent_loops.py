@@ -10,7 +10,7 @@ from typing import Any
 from migrate_tools.model import MultiTurn, VerlRef
 from migrate_tools.verl.class_tree import Lineage
 from migrate_tools.verl.extract import Extracted, NotExtractable, extract_function, locate
-from migrate_tools.verl.extract_tools import PARTS, STAND_IN_FOLDER
+from migrate_tools.verl.extract_tools import PARSER_FILE, PARTS, STAND_IN_FOLDER, parser_class
 from migrate_tools.verl.module_finder import ModuleFinder
 from migrate_tools.verl.traits import imported_modules
 
@@ -117,7 +117,30 @@ def extract_loops(turns: MultiTurn, *, project_root: Path, recipe_root: Path, ve
     body = f'"loops": {{{", ".join(places)}}}, "config": Config, "wrap": DictConfigWrap, "answer": TokenOutput'
     virtual = project_root / "__parts__.py"
     finder.edit(virtual, "\n".join([*lines, "", f"{PARTS} = {{{body}}}", ""]))
-    return extract_function(finder, virtual, PARTS)
+    made = extract_function(finder, virtual, PARTS)
+    if "class ToolParser" not in made.code:
+        return _with_annotations(made)
+    # the loop asks the registry for the parser of the format: its class is in nobody's references
+    path, leaf = parser_class(turns.format, Path(verl.root), recipe_root)
+    if path == Path(verl.root) / PARSER_FILE:
+        lines.append(f"from {LOOP_PACKAGE}.tool_parser import {leaf} as parser_item")
+    else:
+        finder.alias("part_parser", path)
+        lines.append(f"from part_parser import {leaf} as parser_item")
+    finder.edit(virtual, "\n".join([*lines, "", f'{PARTS} = {{{body}, "parser": parser_item}}', ""]))
+    return _with_annotations(extract_function(finder, virtual, PARTS))
+
+
+def _with_annotations(made: Extracted) -> Extracted:
+    """With real imports of what only annotations use: agent frameworks read annotations when they run."""
+    if not FRAMEWORKS & set(made.third_party):
+        return made
+    head, block, rest = made.code.partition("\nif TYPE_CHECKING:\n")
+    lines = rest.splitlines(keepends=True)
+    count = next((number for number, line in enumerate(lines) if not line.startswith("    ")), len(lines))
+    real = "".join(line.removeprefix("    ") for line in lines[:count])
+    code = f"{head}\n{real}{''.join(lines[count:])}" if block else made.code
+    return made.model_copy(update={"code": code})
 
 
 def used_settings(config: Mapping[str, Any], code: str) -> dict[str, Any]:

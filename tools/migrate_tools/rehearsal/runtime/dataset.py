@@ -184,6 +184,8 @@ class Dataset:
         return prompt, media
 
     def _text(self, prompt: Any, tools: list[Any] | None, where: str) -> Any:
+        if getattr(self.args, "use_agentic_rollout", False):
+            return [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
         if not self.args.apply_chat_template:
             if not isinstance(prompt, str):
                 raise DataError(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from migrate_tools.rehearsal.runtime import generate as default
+from migrate_tools.rehearsal.runtime.agentic import PROMPTS_AT_MOST
 from migrate_tools.rehearsal.runtime.hooks import HookError, Loop, RewardHook, describe, load_function
 from migrate_tools.rehearsal.runtime.sample import Sample, SampleStatus, reward_value
 
@@ -23,6 +24,8 @@ def take_prompts(args: Any, samples: Sequence[Sample], size: int, per_prompt: in
     order = list(range(len(samples)))
     if args.rollout_shuffle:
         random.Random(args.rollout_seed).shuffle(order)
+    if getattr(args, "use_agentic_rollout", False):
+        size = min(size, PROMPTS_AT_MOST)
     groups: list[list[Sample]] = []
     for group_index, position in enumerate(order[: min(size, max(2, SAMPLES_AT_MOST // per_prompt))]):
         group = []
@@ -38,10 +41,12 @@ def take_prompts(args: Any, samples: Sequence[Sample], size: int, per_prompt: in
 class Rollout:
     """Runs groups through generate and reward on the background loop."""
 
-    def __init__(self, args: Any, loop: Loop, reward: RewardHook | None) -> None:
+    def __init__(
+        self, args: Any, loop: Loop, reward: RewardHook | None, generate: Callable[..., Any] | None = None
+    ) -> None:
         self.args, self.loop, self.reward = args, loop, reward
         path = args.custom_generate_function_path
-        self.generate: Callable[..., Any] = load_function(path) if path else default.generate
+        self.generate: Callable[..., Any] = generate or (load_function(path) if path else default.generate)
         self.takes_evaluation = "evaluation" in inspect.signature(self.generate).parameters
         self.failures: list[str] = []
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.rehearsal.runtime import convert
+from migrate_tools.rehearsal.runtime.agentic import agents
 from migrate_tools.rehearsal.runtime.dataset import DataError, Dataset
 from migrate_tools.rehearsal.runtime.debug_data import write_debug_data
 from migrate_tools.rehearsal.runtime.drills import Drills
@@ -95,11 +96,11 @@ def _rehearse(argv: Sequence[str], report: Report) -> None:
     train = _dataset(args, state, report)
     script = Script(state.tokenizer, json.loads(os.environ.get(CALLS_VARIABLE, "[]")))
     loop = Loop()
-    with Engine(script) as engine:
+    with Engine(script) as engine, agents(args, state.tokenizer) as played:
         args.sglang_router_ip, args.sglang_router_port = "127.0.0.1", engine.port
         reward = _reward_hook(args, loop, report)
         try:
-            rollout = Rollout(args, loop, reward)
+            rollout = Rollout(args, loop, reward, played.generate if played else None)
             _train(args, rollout, script, train, report)
             _evaluate(args, rollout, script, state, report)
             if args.custom_generate_function_path and os.environ.get(DRILLS_VARIABLE):
@@ -111,7 +112,9 @@ def _rehearse(argv: Sequence[str], report: Report) -> None:
             if reward is not None:
                 reward.close()
     report.data["engine"] = dict(script.kinds)
-    for text in (*rollout.failures, *engine.requests):
+    if played:
+        report.data["agentic"] = played.facts()
+    for text in (*rollout.failures, *engine.requests, *(played.server.problems if played else ())):
         report.fail(text)
     report.data["loop_lag_seconds"] = round(loop.lag, 3)
     if loop.lag > LAG_LIMIT:
