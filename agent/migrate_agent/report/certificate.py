@@ -33,6 +33,8 @@ class Power(Frozen):
     equivalent: int = 0
     """Judged by rule to change nothing; not among the seeded."""
     not_run: int = 0
+    unshown: int = 0
+    """Survivors of which a long search found no input that shows them: they may change nothing."""
     survivors: tuple[Fault, ...] = ()
     why: str = ""
     """Why nothing was measured, or empty."""
@@ -126,6 +128,7 @@ def _power(found: Mapping[str, Any] | None, seeded: str, caught: str) -> Power |
         caught=found.get(caught, 0),
         equivalent=found.get("equivalent", 0),
         not_run=found.get("not_run", 0),
+        unshown=found.get("unshown", 0),
         survivors=tuple(Fault(operator=item["operator"], line=item["line"]) for item in found.get("survivors", ())),
         why=str(found.get("why", "")),
     )
@@ -191,6 +194,7 @@ def _strength(name: str, what: str, power: Power | None) -> Iterable[str]:
         return
     spared = [f"{power.equivalent} judged equivalent by rule"] if power.equivalent else []
     spared += [f"{power.not_run} not run in time"] if power.not_run else []
+    spared += [f"no input found that shows {power.unshown}"] if power.unshown else []
     extra = f" ({', '.join(spared)})" if spared else ""
     yield f"{name}: {power.caught} of {power.seeded} {what} caught{extra}"
     if power.survivors:

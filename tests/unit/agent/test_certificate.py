@@ -94,3 +94,10 @@ def test_the_report_holds_the_certificates_and_the_worst_coverage() -> None:
     power = found.certificates[0].power
     assert power is not None
     assert (power.seeded, power.caught, power.survivors[0].line) == (40, 39, 31)
+
+
+def test_survivors_that_no_input_shows_are_named_apart() -> None:
+    found = {**EVIDENCE["power"], "seeded": 40, "caught": 36, "unshown": 3, "not_run": 0, "equivalent": 2}
+    page = lines_of(certificates([check(**{**EVIDENCE, "power": found})]))
+    wanted = "36 of 40 seeded porting faults caught (2 judged equivalent by rule, no input found that shows 3)"
+    assert any(wanted in line for line in page), page
