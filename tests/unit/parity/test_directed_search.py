@@ -123,6 +123,18 @@ def _hunted(code: str, faulty: str, row: dict[str, Any], raws: list[str]) -> tup
 LABEL = 'row["reward_model"]["ground_truth"]'
 
 
+def test_a_value_that_cannot_be_made_was_reached() -> None:
+    code = "def score(text, truth):\n    try:\n        return float(text)\n    except ValueError:\n        return 0.0\n"
+    start = code.index("float(text)")
+    span = [start, start + len("float(text)")]
+    space = swap.Versions(code, "score")
+    pair = space.pair({"span": span, "text": "len(text)", "probe": span})
+    assert pair.noting
+    one, other = (space.run(pair, which, lambda function: function("ab", "7")) for which in ("right", "faulty"))
+    assert one == (0.0, ["reached"])
+    assert other == (2, ["reached", "2"])
+
+
 def test_a_label_is_changed_where_no_response_tells() -> None:
     code = f"def score(text, row):\n    return float(text == {LABEL}.strip())\n"
     row = {"reward_model": {"ground_truth": "48%"}, "extra_info": {"unit": "%"}}

@@ -35,7 +35,7 @@ COMPARED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 EACH = 60
 MOST = 900
 """Versions that inputs are looked for, at most."""
-TRIES_A_CASE, FEWEST_TRIES, MOST_TRIES = 150, 20_000, 250_000
+TRIES_A_CASE, FEWEST_TRIES, MOST_TRIES = 120, 10_000, 90_000
 """Inputs tried for one case of the budget; in all, at least and at most."""
 SECONDS = 240.0
 """Wall limit, far above the seconds of a usual scorer."""

@@ -117,7 +117,7 @@ class Search:
         if self._pair is None:
             return Result(self._outcome(self._swap.entry, call), ())
         outcome, seen = self._swap.run(self._pair, which, lambda function: self._outcome(function, call))
-        return Result(outcome, seen, tuple(self._swap.compared))
+        return Result(outcome, seen, tuple(self._swap.compared), self._pair.noting)
 
     def _case(self, candidate: Candidate, row: int | None = None) -> Case:
         prompt = self._plain[candidate.row].get(self._job["prompt_key"])

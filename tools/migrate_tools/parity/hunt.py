@@ -47,6 +47,8 @@ class Result(NamedTuple):
     seen: Sequence[str]
     compared: Sequence[tuple[Any, ...]] = ()
     """What the comparison in question compared."""
+    noting: bool = False
+    """The value at the changed place is noted: without one the change was not reached, and both versions are one."""
 
 
 Run = Callable[[Candidate, str], Result]
@@ -128,7 +130,8 @@ class Hunt:
                 continue
             self._inputs.add(key)
             self.tried += 1
-            right, faulty = self._run(made, "right"), self._run(made, "faulty")
+            right = self._run(made, "right")
+            faulty = right if right.noting and not right.seen else self._run(made, "faulty")
             for raw in aim.texts(right.compared, made.raw, self._answers[made.row]):
                 planned.append(Candidate(made.row, raw, made.changes))
             self.reached += bool(right.seen or faulty.seen)

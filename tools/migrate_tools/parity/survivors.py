@@ -17,7 +17,7 @@ from migrate_tools.parity import supervise
 from migrate_tools.parity.hunt import Candidate, Hunt, Result
 from migrate_tools.parity.power_side import Versions
 from migrate_tools.parity.row_changes import applied
-from migrate_tools.parity.swap import SEEN, note
+from migrate_tools.parity.swap import NOTED, noting
 from migrate_tools.parity.values import number
 
 EFFORT = 1.2
@@ -102,7 +102,7 @@ class _Survivors:
         (start, end), text, probe = version["span"], version["text"].encode(), version["probe"]
         if probe:
             forms = [
-                self._source[: probe[0]] + f"{SEEN}(".encode() + self._source[probe[0] : start] + middle
+                self._source[: probe[0]] + NOTED + self._source[probe[0] : start] + middle
                 + self._source[end : probe[1]] + b")" + self._source[probe[1] :]
                 for middle in (self._source[start:end], text)
             ]  # fmt: skip
@@ -117,7 +117,7 @@ class _Survivors:
         return self._caller.load(self._caller.source), self._caller.load(version["source"])
 
     def _noting(self, source: str) -> types.ModuleType:
-        return self._caller.load(source, {SEEN: lambda value: note(self._notes, value)})
+        return self._caller.load(source, noting(self._notes))
 
     def _run(self, candidate: Candidate, which: str) -> Result:
         row = self._rows[candidate.row]
@@ -130,7 +130,7 @@ class _Survivors:
         self._notes.clear()
         random.seed(len(candidate.raw))
         record = self._caller.outcome(row, {"new": candidate.raw, "length": length}, 0)
-        return Result(self._outcome(record), self._notes.copy())
+        return Result(self._outcome(record), self._notes.copy(), (), self._noted and which == "right")
 
     def _as_old(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Label and metadata under the names that the rows of verl have."""

@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-SEEN, NEAR = "__seen__", "__near__"
+SEEN, REACHED, NEAR = "__seen__", "__reached__", "__near__"
+NOTED = f"{SEEN}({REACHED}(), ".encode()
+"""Stands before an expression whose value is noted: that it is reached counts even where it raises."""
 LONGEST, MOST_NOTES, MOST_COMPARED = 300, 2000, 8
 """Characters of a value that are compared; values and comparisons of one run."""
 
@@ -24,6 +26,8 @@ class Pair:
     right: dict[str, Any]
     faulty: dict[str, Any]
     """Names of the module and what they stand for."""
+    noting: bool = False
+    """The value there is noted whenever it is reached."""
     whole: Callable[..., Any] | None = None
     """The entry of a module of its own, where a statement alone could not be compiled anew."""
 
@@ -37,6 +41,7 @@ class Versions:
         """
         self._source, self._entry, self._name, self._file = source.encode(), entry, name, file
         self._notes: list[str] = []
+        self._noting = False
         self.compared: list[tuple[Any, ...]] = []
         """What the comparison in question compared in the last run of the right form."""
         self._module = self._load(source)
@@ -75,12 +80,13 @@ class Versions:
                 before = {name: self._space[name] for name in names}
                 try:
                     right = self._form(first, last, start, end, plain, version["probe"], names)
+                    both = self._noting
                     faulty = self._form(first, last, start, end, text, version["probe"], names)
                 finally:
                     self._space.update(before)
-                return Pair(right, faulty)
+                return Pair(right, faulty, noting=both and self._noting)
         changed = self._source[:start] + text + self._source[end:]
-        return Pair({}, {}, self._load(changed.decode()).__dict__[self._entry])
+        return Pair({}, {}, whole=self._load(changed.decode()).__dict__[self._entry])
 
     def run(self, pair: Pair, which: str, call: Callable[[Callable[..., Any]], Any]) -> tuple[Any, list[str]]:
         """What `call` makes of the entry while the right or the faulty form stands; and the values noted."""
@@ -98,9 +104,10 @@ class Versions:
     def _form(
         self, first: int, last: int, start: int, end: int, text: bytes, probe: list[int] | None, names: tuple[str, ...]
     ) -> dict[str, Any]:
+        self._noting = bool(probe)
         if probe:
             inner = self._source[probe[0] : start] + text + self._source[end : probe[1]]
-            noted = SEEN.encode() + b"(" + inner + b")"
+            noted = NOTED + inner + b")"
             whole = self._source[first : probe[0]] + noted + self._source[probe[1] : last]
         else:
             whole = self._source[first:start] + text + self._source[end:last]
@@ -122,19 +129,27 @@ class Versions:
         module = types.ModuleType(self._name)
         sys.modules[self._name] = module
         module.__dict__[NEAR] = self._near
-        module.__dict__[SEEN] = lambda value: note(self._notes, value)
+        module.__dict__.update(noting(self._notes))
         exec(compile(source, self._file, "exec"), module.__dict__)
         return module
 
 
-def note(notes: list[str], value: Any) -> Any:
-    """Notes what a value looks like, and gives it back."""
-    if len(notes) < MOST_NOTES:
-        try:
-            notes.append(repr(value)[:LONGEST])
-        except Exception:
-            notes.append("?")
-    return value
+def noting(notes: list[str]) -> dict[str, Callable[..., Any]]:
+    """The names that a text with NOTED in it needs; what they see goes to `notes`."""
+
+    def reached() -> None:
+        if len(notes) < MOST_NOTES:
+            notes.append("reached")
+
+    def seen(_: None, value: Any) -> Any:
+        if len(notes) < MOST_NOTES:
+            try:
+                notes.append(repr(value)[:LONGEST])
+            except Exception:
+                notes.append("?")
+        return value
+
+    return {REACHED: reached, SEEN: seen}
 
 
 def _first_line(node: ast.stmt) -> int:
