@@ -125,7 +125,6 @@ def test_a_rollout_that_cannot_resume_starts_anew(tmp_path: Path) -> None:
 def test_tools_that_answer_differently_every_time_are_no_shared_state(tmp_path: Path) -> None:
     edits = env(
         ("messages = [_message(response) for response, _ in results]", "messages = [_noise()]"),
-        ("import json\n", "import json\nimport uuid\n"),
         ("_TOOLS: dict", "_noise = lambda: {'role': 'tool', 'content': uuid.uuid4().hex}\n_TOOLS: dict"),
     )
     problems, facts = drill(tmp_path, edits, "at once", episodes=4)
