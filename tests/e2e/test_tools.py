@@ -38,7 +38,7 @@ def test_tools_are_migrated_and_rehearsed(migrate: Migrate) -> None:
         ('ERRORS = "plain"', 'ERRORS = "named"', 4, "conversations differ"),
         ("CREATE_KWARGS = True", "CREATE_KWARGS = False", 4, "conversations differ: "),
         ("MAX_ASSISTANT_TURNS = 4", "MAX_ASSISTANT_TURNS = None", 4, "conversations differ: many turns"),
-        ("if done:\n", "if True:\n", 6, "no result of a tool reached a sample"),
+        ("if done and not observation:\n", "if True:\n", 6, "no result of a tool reached a sample"),
         ("episode.add(seen, 0,", "episode.add(seen, 1,", 6, "trained tokens are not those that the engine returned"),
     ],
 )  # fmt: skip
@@ -59,3 +59,25 @@ def test_a_faulty_environment_is_caught(
     failed = [check for check in checks if check["rung"] == rung and check["status"] == "failed"]
     assert failed, checks
     assert any(found in check["summary"] for check in failed), failed
+
+
+def test_a_simulated_user_is_migrated_and_rehearsed(migrate: Migrate) -> None:
+    outcome = migrate("user_quiz")
+    assert (outcome.code, outcome.document["verdict"]) == (0, "rehearsed")
+    (users,) = outcome.check(4)
+    assert users["status"] == "passed"
+    families = users["evidence"]["families"]
+    assert min(families[name] for name in ("user: right answer", "user: right at last", "user: wrong answers")) >= 8
+    for check in outcome.check(6):
+        assert check["evidence"]["turns"]["samples_with_results"] >= 16
+    setting = outcome.setting("actor_rollout_ref.rollout.multi_turn.interaction_config_path")
+    assert setting["status"] == "derived"
+
+
+def test_images_of_tools_are_compared_and_sent(migrate: Migrate) -> None:
+    pytest.importorskip("PIL")
+    outcome = migrate("tools_zoom")
+    assert (outcome.code, outcome.document["verdict"]) == (0, "rehearsed")
+    (tools,) = outcome.check(4)
+    assert (tools["status"], tools["evidence"]["images"] >= 4) == ("passed", True)
+    assert all(check["evidence"]["turns"]["samples_with_results"] >= 8 for check in outcome.check(6))

@@ -6,6 +6,8 @@ python tests/recipes/make_data.py
 from __future__ import annotations
 
 import runpy
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,17 @@ def row(source: str, truth: Any, index: int, question: str = "") -> dict[str, An
         "reward_model": {"style": "rule", "ground_truth": truth},
         "extra_info": {"split": "train", "index": index},
     }
+
+
+def png(width: int, height: int, seed: int) -> bytes:
+    """A grey picture whose pixels all differ from their neighbours."""
+    lines = (bytes([0, *((x * 3 + y * 5 + seed * 17) % 256 for x in range(width))]) for y in range(height))
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)), (b"IDAT", zlib.compress(b"".join(lines)))]
+    chunks = (
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in [*parts, (b"IEND", b"")]
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 def plain(source: str = "synthetic", count: int = 16) -> list[dict[str, Any]]:
@@ -75,6 +88,14 @@ TRAPS: dict[str, list[dict[str, Any]]] = {
             },
         }
         for index in range(16)
+    ],
+    "tools_zoom": [
+        {
+            **row("synthetic", str(index), index, "<image>What stands in the corner?"),
+            "images": [{"bytes": png(120 + 8 * index, 90, index), "path": None}],
+            "agent_name": "tool_agent",
+        }
+        for index in range(8)
     ],
     "user_quiz": [
         {

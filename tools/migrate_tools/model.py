@@ -179,6 +179,8 @@ class DataSpec(Frozen):
     """What recipe_row does, a line each."""
     row_left: tuple[str, ...] = ()
     """What else the class does, which is not migrated."""
+    tool_images: dict[str, dict[str, int | None]] = {}
+    """Tool -> argument of its create -> number of the row's image that it gets (None: all), from that class."""
     example_rows: tuple[dict[str, Any], ...] = ()
     """A few JSON-able rows made up from the contract when no file is at hand (marked so in the report)."""
 

@@ -43,7 +43,7 @@ def test_every_kind_of_call_occurs() -> None:
     families = {talk["family"] for talk in talks}
     assert families == {
         "no call", "empty", "broken", "unknown name", "arguments are no object", "valid", "no arguments",
-        "extra argument", "missing argument", "wrong type", "long", "several calls", "many turns", "row",
+        "extra argument", "box", "missing argument", "wrong type", "long", "several calls", "many turns", "row",
     }  # fmt: skip
     assert all(text.endswith(END) for talk in talks for text in talk["texts"])
     assert max(len(talk["texts"]) for talk in talks) == 5, "two turns more than the limit"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from migrate_tools.mapping.turns import obstacle
-from migrate_tools.model import AgentLoopSpec, InteractionSpec, Launch, MultiTurn, Note, ToolSpec, VerlRef
+from migrate_tools.model import AgentLoopSpec, DataSpec, InteractionSpec, Launch, MultiTurn, Note, ToolSpec, VerlRef
 from migrate_tools.relax.env_module import kept_side, multi_turn_files
 from migrate_tools.verl.extract import Extracted
 from migrate_tools.verl.multi_turn import version_pair
@@ -60,12 +60,21 @@ SHOUT = ToolSpec(
 
 
 def env_module(
-    folder: Path, version: str, monkeypatch: pytest.MonkeyPatch, code: str = TOOLS, **limits: Any
+    folder: Path,
+    version: str,
+    monkeypatch: pytest.MonkeyPatch,
+    code: str = TOOLS,
+    data: DataSpec | None = None,
+    **limits: Any,
 ) -> ModuleType:
     """The environment of a launch with one tool, imported."""
     turns = MultiTurn(tools=(SHOUT,), **limits)
     launch: Launch = make_launch().model_copy(
-        update={"multi_turn": turns, "verl": VerlRef(version=version, root="/nowhere", how="made up")}
+        update={
+            "multi_turn": turns,
+            "data": data or DataSpec(),
+            "verl": VerlRef(version=version, root="/nowhere", how="made up"),
+        }
     )
     tools = Extracted(code=code, entry="PARTS", is_async=False)
     files = multi_turn_files(launch, Extracted(code="", entry="x", is_async=False, tools=tools), algo="demo")
@@ -314,3 +323,59 @@ def test_only_some_agent_loops_ask_users(version: str, why: str) -> None:
     turns = MultiTurn(interactions=(InteractionSpec(name="u", class_name="a.U"),))
     wanted = f"no agent loop of verl {why} asks simulated users: u (a.U) is never asked" if why else ""
     assert obstacle(turns, version) == wanted
+
+
+PICTURES = """
+
+class Picture:
+    size = (4, 4)
+    def crop(self, box):
+        return self
+
+async def _shown(self, instance_id, parameters, **kwargs):
+    given = kwargs["agent_data"].image_data
+    text = f"{len(given or [])} so far, made with {sorted(Shout.made)}"
+    return type("R", (), {"text": text, "image": [Picture(), None, Picture()], "video": None})(), None, {}
+
+async def _made(self, instance_id=None, **kwargs):
+    Shout.made = kwargs["create_kwargs"]
+    return "1", None
+
+Shout.execute, Shout.create = _shown, _made
+"""
+WITH_IMAGES = DataSpec(multimodal=("images",), tool_images={"shout": {"image": 0, "all": None}})
+
+
+@pytest.mark.parametrize(("version", "parts"), [("0.7.1", ["image", "text"]), ("0.9.1", ["image", "image", "text"])])
+def test_images_of_tools_are_shown_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, parts: list[str]
+) -> None:
+    module = env_module(tmp_path, version, monkeypatch, code=TOOLS + PICTURES, data=WITH_IMAGES)
+    picture = sys.modules["examples.demo.tools_demo"].Picture()
+    sample = SimpleNamespace(metadata={}, multimodal_inputs={"images": [picture]})
+    env = module.build_env(sample=sample, args=None)
+
+    async def run() -> list[Any]:
+        return [(await env.step(CALL))[0] for _ in range(2)]
+
+    first, second = asyncio.run(run())
+    assert [part["type"] for part in first["messages"][0]["content"]] == parts
+    assert len(first["multi_modal_data"]["image"]) == 2, "an image that is None is left out"
+    assert first["obs_str"] == "1 so far, made with ['all', 'image']"
+    assert second["obs_str"].startswith("3 so far")
+    assert sample.multimodal_inputs == {"images": [picture]}, "shared by the samples of a group"
+
+
+def test_a_model_that_reads_texts_only_gets_no_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = env_module(tmp_path, "0.7.1", monkeypatch, code=TOOLS + PICTURES)
+    (seen,), _ = talk(module, CALL)
+    assert seen == ["0 so far, made with []"]
+
+
+def test_results_for_gpt_oss_carry_the_name_of_their_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = env_module(tmp_path, "0.7.1", monkeypatch, format="gpt-oss")
+    env = module.build_env(sample=SimpleNamespace(metadata={}), args=None)
+    observation, _, _ = asyncio.run(env.step(CALL))
+    assert observation["messages"] == [{"role": "tool", "name": "shout", "content": "id- HI!"}]
+    rollout = (tmp_path / "examples/demo/rollout_demo.py").read_text()
+    assert "<|start|>functions.{item['name']} to=assistant<|channel|>commentary<|message|>" in rollout

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import threading
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from migrate_tools.relax.turns import local_ray as ray
 from migrate_tools.relax.turns.base_interaction import BaseInteraction
 from migrate_tools.relax.turns.base_tool import BaseTool, OpenAIFunctionToolSchema, ToolResponse
+from migrate_tools.relax.turns.media_parts import fetch_image, smart_resize
 
 SCHEMA = {"type": "function", "function": {"name": "count", "parameters": {"properties": {"n": {"type": "integer"}}}}}
 
@@ -100,3 +103,41 @@ def test_functions_errors_and_the_rest() -> None:
     assert ray.is_initialized()
     with pytest.raises(ZeroDivisionError):
         ray.get(ray.remote(lambda: 1 // 0).remote())
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "wanted"),
+    [
+        (100, 100, (112, 112)),
+        (28, 28, (56, 56)),
+        (41, 43, (56, 84)),
+        (1000, 50, (1008, 56)),
+        (9000, 9000, (3584, 3584)),
+        (252, 336, (252, 336)),
+    ],
+)
+def test_images_get_the_size_that_the_model_sees(height: int, width: int, wanted: tuple[int, int]) -> None:
+    assert smart_resize(height, width) == wanted
+
+
+def test_an_image_that_is_all_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="more than 200 times"):
+        smart_resize(1, 201)
+
+
+def test_images_are_opened_from_every_form() -> None:
+    pytest.importorskip("PIL")
+    from PIL import Image
+
+    def png(mode: str, colour: Any) -> bytes:
+        with io.BytesIO() as buffer:
+            Image.new(mode, (60, 60), colour).save(buffer, format="PNG")
+            return buffer.getvalue()
+
+    red = png("RGB", (255, 0, 0))
+    text = "data:image/png;base64," + base64.b64encode(red).decode()
+    for value in (red, {"bytes": red, "path": None}, text, Image.open(io.BytesIO(red))):
+        found = fetch_image({"image": value})
+        assert (found.size, found.mode, found.getpixel((0, 0))) == ((56, 56), "RGB", (255, 0, 0))
+    clear = fetch_image({"image": png("RGBA", (0, 0, 0, 0)), "resized_height": 84, "resized_width": 100})
+    assert (clear.size, clear.getpixel((5, 5))) == ((112, 84), (255, 255, 255))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from migrate_tools.model import DataSpec
 from migrate_tools.relax.process_script import render_process
-from migrate_tools.verl.dataset_class import DatasetFacts, read_dataset_class
+from migrate_tools.verl.dataset_class import DatasetFacts, read_dataset_class, tool_images
 from migrate_tools.verl.module_finder import ModuleFinder
 
 HEAD = """\
@@ -138,3 +140,35 @@ def test_what_cannot_be_done_offline_is_named(tmp_path: Path, text: str, left: s
     found = facts(tmp_path, text)
     assert (found.code, found.moved) == ("", [])
     assert any(line.startswith(left) for line in found.left), found.left
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ('{"zoom": {"create_kwargs": {"image": images[0]}}}', {"zoom": {"image": 0}}),
+        (
+            '{"a": {"create_kwargs": {"all": images}}, "b": {"create_kwargs": {"x": images[1]}}}',
+            {"a": {"all": None}, "b": {"x": 1}},
+        ),
+        ('{"zoom": {"create_kwargs": {"image": other[0]}}}', {}),
+        ('{"zoom": {"execute_kwargs": {"image": images[0]}}}', {}),
+        ('{"zoom": {"create_kwargs": {"image": images[0], "index": 3}}}', {}),
+        ("{}", {}),
+        ("kwargs", {"zoom": {"image": 0}}),
+    ],
+)
+def test_tools_that_get_the_images_of_their_row(value: str, wanted: dict[str, Any]) -> None:
+    source = f"""
+def __getitem__(self, item):
+    row_dict = self.dataframe[item]
+    images = []
+    images = [Image.open(io.BytesIO(image["bytes"])) for image in row_dict["images"]]
+    other = [1]
+    kwargs = {{"zoom": {{"create_kwargs": {{"image": images[0]}}}}}}
+    row_dict["tools_kwargs"] = {value}
+"""
+    getter = ast.parse(source).body[0]
+    assert isinstance(getter, ast.FunctionDef)
+    last = getter.body[-1]
+    assert isinstance(last, ast.Assign)
+    assert tool_images(getter, last.value) == wanted

@@ -55,7 +55,7 @@ def _dataset_class(draft: Draft) -> None:
         left = "; ".join(data.row_left)
         draft.say(keys, "approximate", target, f"not migrated: {left}{done}", "training")
         draft.note("dataset-class", f"{data.custom_class}: not migrated: {left}", keys[0])
-    elif data.row_code:
+    elif data.row_moved:
         draft.say(keys, "derived", target, f"done while converting: {'; '.join(data.row_moved)}")
     else:
         draft.say(keys, "no_effect", (), "the class changes nothing about the rows")

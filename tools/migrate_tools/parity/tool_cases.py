@@ -20,6 +20,12 @@ EXAMPLES: dict[str, tuple[Any, ...]] = {
     "array": ([1, 2], [], ["x"]),
     "object": ({"key": "value"}, {}),
 }
+BOXES: tuple[list[Any], ...] = (
+    [0, 0, 100, 100], [10.5, 20.25, 300, 200], [-5, -5, 5000, 5000], [30, 30, 35, 36], [200, 10, 100, 90],
+    [5, 5, 5, 80],
+    [0, 0, 1, 250], ["1", "2", "90", "80"], [1, 2, 3], [10, 10, 90, 90, 5], [330, 250, 336, 252],
+)  # fmt: skip
+"""Boxes in, across and outside an image, small, turned round, flat, thin, as text, and of a wrong length."""
 MANY = 12
 """Turns of the longest conversation; where the recipe's limit is higher, it is not reached."""
 LONGEST_TRUTH = 2000
@@ -174,6 +180,9 @@ def _variants(schema: dict[str, Any] | None) -> Iterator[tuple[str, dict[str, An
     yield "no arguments", {}
     yield "extra argument", {**valid, "surplus": 1}
     for name, value in _properties(schema).items():
+        if value.get("type") == "array" and value.get("minItems", 4) == 4:
+            for box in BOXES:
+                yield "box", {**valid, name: box}
         yield "missing argument", {key: item for key, item in valid.items() if key != name}
         for wrong in WRONG:
             yield "wrong type", {**valid, name: wrong}

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import base64
 import hashlib
 import importlib
 import importlib.util
 import inspect
+import io
 import itertools
 import json
 import logging
@@ -73,7 +75,7 @@ class OldSide:
     def __init__(self, job: Mapping[str, Any]) -> None:
         self.job = job
         turns = job["turns"]
-        _put_ray()
+        _put_stand_ins()
         stubs.install(job["verl_root"])
         for folder in reversed(job["paths"]):
             sys.path.insert(0, folder)
@@ -87,9 +89,9 @@ class OldSide:
             valid = schemas.OpenAIFunctionToolSchema.model_validate(schema) if spec["given"] else None
             tool = made(config=json.loads(json.dumps(spec["config"])), tool_schema=valid)
             self.tools[tool.name] = tool
-        self.parser = _parser(job["verl_root"], turns["format"])
+        self.parser = _parser(job["loop_root"], turns["format"])
         self.parser.tokenizer.special = job["special_tokens"]
-        loop_file = Path(job["verl_root"]) / LOOP_FILE
+        loop_file = Path(job["loop_root"]) / LOOP_FILE
         self.call = _method(loop_file, "_call_tool", schemas)
         self.users = _users(job["users"])
         self.ask = _method(loop_file, "_handle_interacting_state", schemas) if self.users else None
@@ -103,11 +105,17 @@ class OldSide:
         """The states GENERATING and PROCESSING_TOOLS of verl's loop, with scripted answers."""
         turns = self.job["turns"]
         seen: list[list[dict[str, Any]]] = []
+        pictures = _pictures(self.job, item)
         kwargs = metadata.get("tools_kwargs") or {}
+        for name, wanted in self.job["tool_images"].items():
+            given = {key: pictures if number is None else pictures[number] for key, number in wanted.items()}
+            own = (kwargs.get(name) or {}).get("create_kwargs", {})
+            kwargs = {**kwargs, name: {"create_kwargs": {**own, **given}}}
         state = SimpleNamespace(
             messages=[dict(message) for message in metadata.get("raw_prompt") or ()], tools_kwargs=kwargs, metrics={},
-            request_id=str(next(_NUMBERS)), extra_fields={}, user_turns=0, assistant_turns=0, image_data=None,
-            tool_rewards=[], turn_scores=[], prompt_ids=[], response_mask=[], response_logprobs=[],
+            request_id=str(next(_NUMBERS)), extra_fields={}, user_turns=0, assistant_turns=0,
+            image_data=pictures or None, tool_rewards=[], turn_scores=[], prompt_ids=[], response_mask=[],
+            response_logprobs=[],
         )  # fmt: skip
         await self._begin(state, metadata)
         for text in item["texts"]:
@@ -175,12 +183,15 @@ class NewSide:
     def __init__(self, job: Mapping[str, Any]) -> None:
         for folder in reversed(job["new_paths"]):
             sys.path.insert(0, folder)
+        self.job = job
         self.module = importlib.import_module(job["module"])
         self.told = job["told"]
 
     async def talk(self, item: Mapping[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
         """The turns of one conversation until the environment says that it is over."""
-        sample = SimpleNamespace(metadata=metadata, prompt="", response="", label=None)
+        pictures = _pictures(self.job, item)
+        media = {"images": pictures} if pictures else None
+        sample = SimpleNamespace(metadata=metadata, prompt="", response="", label=None, multimodal_inputs=media)
         env = self.module.build_env(sample=sample, args=Namespace())
         env.reset()
         seen: list[list[dict[str, Any]]] = []
@@ -232,19 +243,38 @@ def _number(value: Any) -> Any:
     return None if value is None else float(value)
 
 
-def _put_ray() -> None:
-    """Ray's part in one process, so that a tool starts no cluster."""
-    folder = Path(__file__).parents[1] / "relax" / "turns"
-    spec = importlib.util.spec_from_file_location("ray", folder / "local_ray.py")
-    if spec is None or spec.loader is None:
-        raise ImportError("local_ray.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["ray"] = module
-    spec.loader.exec_module(module)
+def _pictures(job: Mapping[str, Any], item: Mapping[str, Any]) -> list[Any]:
+    """The images of a conversation's row; made-up ones where a recipe with images has none at hand."""
+    if job["images"] is None:
+        return []
+    from PIL import Image
+
+    own = job["images"][item["row"]] if job["images"] else []
+    if own:
+        return [Image.open(io.BytesIO(base64.b64decode(text))) for text in own]
+    sizes = ((336, 252), (640, 90))
+    return [Image.linear_gradient("L").resize(size).convert("RGB") for size in sizes]
+
+
+def _put_stand_ins() -> None:
+    """Ray's part in one process, so that a tool starts no cluster; how Qwen-VL recipes open images, without torch."""
+    _put_module("qwen_vl_utils", "media_parts.py")
+    module = _put_module("ray", "local_ray.py")
     actor = types.ModuleType("ray.actor")
     actor.ActorHandle = object  # type: ignore[attr-defined]
     module.actor = actor  # type: ignore[attr-defined]
     sys.modules["ray.actor"] = actor
+
+
+def _put_module(name: str, file: str) -> types.ModuleType:
+    """One of the files that stand in for a package in the example, under the package's name."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / "relax" / "turns" / file)
+    if spec is None or spec.loader is None:
+        raise ImportError(file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def _load_class(spec: Mapping[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -44,13 +45,12 @@ def _compare(context: Context, launch: Launch, rows: Path | None) -> tuple[Check
     traits = {trait for tool in turns.tools for trait in tool.traits}
     traits |= {trait for user in turns.interactions for trait in user.traits}
     outside = sorted(traits & SERVICES)
-    metadata = (
-        [row.get("extra_info") or {} for row in load_rows(rows.parent, [rows.name], "python")[:ROWS]] if rows else []
-    )
+    known = load_rows(rows.parent, [rows.name], "python")[:ROWS] if rows else []
+    metadata = [row.get("extra_info") or {} for row in known]
     talks = conversations(turns, metadata)
     place = context.work / "tools" / launch.name
     fresh_folder(place)
-    job = _job(context, launch, talks, metadata)
+    job = _job(context, launch, talks, metadata) | {"images": _images(launch, known)}
     (place / "job.json").write_text(json.dumps(job), encoding="utf-8")
     sides: dict[str, Any] = {}
     for side in ("old", "new"):
@@ -71,6 +71,9 @@ def _compare(context: Context, launch: Launch, rows: Path | None) -> tuple[Check
         "conversations": len(talks),
         "families": dict(Counter(talk["family"] for talk in talks)),
         "answered": sum(bool(record.get("turns")) for record in sides["old"]),
+        "images": sum(
+            bool(item["images"]) for record in sides["old"] for turn in record.get("turns", ()) for item in turn
+        ),
         "raised": sum("raised" in record for record in sides["old"]),
         "problems": problems[:SHOWN],
     }
@@ -127,6 +130,8 @@ def _job(
         "users": [_user(user) for user in turns.interactions],
         "special_tokens": special_tokens(str(launch.get("actor_rollout_ref.model.path") or "")).tokens,
         "verl_root": "/verl",
+        "loop_root": "/loop",
+        "tool_images": launch.data.tool_images,
         "paths": [inside, "/project"],
         "aliases": {"recipe": ["/project/recipe", "/project", inside]},
         "new_paths": [STAGE, STANDIN],
@@ -136,6 +141,19 @@ def _job(
         "conversations": talks,
         "metadata": metadata,
     }
+
+
+def _images(launch: Launch, rows: Sequence[Mapping[str, Any]]) -> list[list[str]] | None:
+    """The pictures of every row in base64 (none: made-up ones serve); None for a model that reads texts only."""
+    columns = [name for name in launch.data.multimodal if launch.data.media_kinds.get(name, "image") == "image"]
+    if not columns:
+        return None
+    found = []
+    for row in rows:
+        items = [item for name in columns for item in row.get(name) or ()]
+        bodies = [item.get("bytes") if isinstance(item, dict) else item for item in items]
+        found.append([base64.b64encode(body).decode() for body in bodies if isinstance(body, bytes)])
+    return found
 
 
 def _user(user: InteractionSpec) -> dict[str, Any]:
@@ -162,7 +180,11 @@ def _run(context: Context, launch: Launch, place: Path, side: str) -> dict[str, 
     assert turns is not None
     older = sorted({tool.verl_version for tool in turns.tools if tool.verl_version})
     root = Path(source.wheel(older[0]).root) if older else Path(launch.verl.root)
-    old = (Mount(root, "/verl"), Mount(Path(context.recipe.project_root), "/project"))
+    old = (
+        Mount(root, "/verl"),
+        Mount(Path(launch.verl.root), "/loop"),
+        Mount(Path(context.recipe.project_root), "/project"),
+    )
     outcome = context.sandbox.run(
         Job(
             argv=(PYTHON, "-m", "migrate_tools.parity.tool_sides", side, "/work/job.json"),

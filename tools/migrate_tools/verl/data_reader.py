@@ -193,7 +193,12 @@ class _Reader:
             return {"row_left": (f"{path} is not at hand, so that what its class {name} does is not known",)}
         finder = ModuleFinder(self.project_root, Path(self.verl.root), (found.parent,))
         facts = read_dataset_class(found, str(name), finder, self.prompt_key)
-        return {"row_code": facts.code, "row_moved": tuple(facts.moved), "row_left": tuple(facts.left)}
+        return {
+            "row_code": facts.code,
+            "row_moved": tuple(facts.moved),
+            "row_left": tuple(facts.left),
+            "tool_images": facts.tool_images,
+        }
 
     def _from_files(self, base: dict[str, Any], facts: list[FileFacts], sources: list[SourceCount]) -> DataSpec:
         columns: dict[str, str] = {}

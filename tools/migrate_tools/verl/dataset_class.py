@@ -44,6 +44,8 @@ class DatasetFacts:
     """What that function does, a line each."""
     left: list[str] = field(default_factory=list)
     """What is not migrated, a line each."""
+    tool_images: dict[str, dict[str, int | None]] = field(default_factory=dict)
+    """Tool -> argument of its create -> number of the row's image that it gets; None: all of them."""
 
 
 def read_dataset_class(path: Path, name: str, finder: ModuleFinder, prompt_key: str) -> DatasetFacts:
@@ -183,8 +185,49 @@ class _Reader:
                     value = ast.unparse(_Rename(row).visit(value))
                     self.body.append(f"row[{key!r}] = {value}")
                     self.facts.moved.append(f"{self.node.name}.__getitem__ rewrites {key}")
+                elif key == "tools_kwargs" and (found := tool_images(getter, node.value)):
+                    self.facts.tool_images = found
+                    self.facts.moved.append("tools get the images of their row")
                 else:
                     self.facts.left.append(f"{self.node.name}.__getitem__ computes {key}")
+
+
+def tool_images(getter: ast.FunctionDef, value: ast.expr) -> dict[str, dict[str, int | None]]:
+    """`{tool: {"create_kwargs": {argument: images[0]}}}` where `images` are the row's; empty for anything else."""
+    names = {
+        target.id: node.value
+        for node in ast.walk(getter)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    value = names.get(value.id, value) if isinstance(value, ast.Name) else value
+    found: dict[str, dict[str, int | None]] = {}
+    for tool, parts in _items(value):
+        for part, arguments in _items(parts):
+            wanted = {name: _number_of_image(item, names) for name, item in _items(arguments)}
+            if part != "create_kwargs" or not wanted or any(item == () for item in wanted.values()):
+                return {}
+            found[tool] = {name: item for name, item in wanted.items() if not isinstance(item, tuple)}
+    return found
+
+
+def _items(node: ast.expr) -> list[tuple[str, ast.expr]]:
+    if not isinstance(node, ast.Dict):
+        return []
+    pairs = zip(node.keys, node.values, strict=True)
+    return [(key.value, value) for key, value in pairs if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+
+
+def _number_of_image(node: ast.expr, names: dict[str, ast.expr]) -> int | None | tuple[()]:
+    """The number in `images[0]`, None for `images`, () for anything else."""
+    number: int | None = None
+    place = node.slice if isinstance(node, ast.Subscript) else None
+    if isinstance(node, ast.Subscript) and isinstance(place, ast.Constant) and isinstance(place.value, int):
+        node, number = node.value, place.value
+    if not isinstance(node, ast.Name) or node.id not in names:
+        return ()
+    return number if "image" in node.id and "row" in ast.unparse(names[node.id]) else ()
 
 
 class _Keys(ast.NodeTransformer):

@@ -24,6 +24,8 @@ STAND_INS = {
     "verl.utils.ray_utils": "small_parts.py",
     "verl.interactions.base": "base_interaction.py",
     "ray": "local_ray.py",
+    "ray.actor": "local_ray.py",
+    "qwen_vl_utils": "media_parts.py",
 }
 """Modules that tools are written against -> our file in their place."""
 PARSER_FILE = "verl/experimental/agent_loop/tool_parser.py"
@@ -52,7 +54,7 @@ def extract_tools(turns: MultiTurn, *, project_root: Path, recipe_root: Path, ve
         places[kind].append(f"{name!r}: {local}_item")
     parser = "None"
     if turns.tools or turns.runner == "agent_loop":
-        path, leaf = parser_class(turns.format, base, recipe_root)
+        path, leaf = parser_class(turns.format, Path(verl.root), recipe_root)
         finder.alias("part_parser", path)
         lines.append(f"from part_parser import {leaf} as parser_item")
         parser = "parser_item"

@@ -42,7 +42,7 @@ def read_multi_turn(
         return config.get(f"{TURNS}.{name}", default)
 
     default_loop = _text(config.get(f"{AGENT}.default_agent_loop"))
-    row_loops = "agent_name" in data.columns
+    row_loops = "agent_name" in data.columns or any(line.endswith("rewrites agent_name") for line in data.row_moved)
     tool_file = _text(turn("tool_config_path")) or _text(config.get("data.tool_config_path"))
     function_file = _text(turn("function_tool_path")) or _text(config.get("data.function_tool_path"))
     user_file = _text(turn("interaction_config_path"))

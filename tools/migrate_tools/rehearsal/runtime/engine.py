@@ -6,6 +6,7 @@ cut-off text, nothing but the end token, and nonsense.
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import threading
@@ -14,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
-from migrate_tools.rehearsal.runtime.tokenizer import END, Tokenizer
+from migrate_tools.rehearsal.runtime.tokenizer import END, IMAGE, Tokenizer
 
 FORMS = (
     "Let me work it out. The result is \\boxed{{{}}}.",
@@ -141,8 +142,21 @@ class Engine:
         if not request.get("input_ids") or limit < 1:
             self.requests.append("a request without input_ids or with max_new_tokens below 1")
             return _body(self.script.tokenizer, [], "abort", request, params)
+        self._pictures(request)
         ids, finish, _ = self.script.reply(request["input_ids"], limit)
         return _body(self.script.tokenizer, ids, finish, request, params)
+
+    def _pictures(self, request: dict[str, Any]) -> None:
+        """One image for each placeholder, in a request of a rollout that sends images."""
+        if not (getattr(self.script, "calls", ()) and self.script.tokenizer.media):
+            return
+        wanted = request["input_ids"].count(self.script.tokenizer.encode(IMAGE)[0])
+        given = request.get("image_data") or []
+        if len(given) != wanted:
+            self.requests.append(f"a request with {len(given)} images for {wanted} placeholders")
+        for text in given:
+            if not base64.b64decode(text).startswith(b"\x89PNG"):
+                self.requests.append("an image of a request is no PNG in base64")
 
 
 def _body(

@@ -8,7 +8,7 @@ import urllib.request
 from typing import Any, ClassVar
 
 from migrate_tools.rehearsal.runtime.sample import Sample
-from migrate_tools.rehearsal.runtime.tokenizer import Tokenizer
+from migrate_tools.rehearsal.runtime.tokenizer import Processor, Tokenizer
 
 
 async def post(url: str, payload: dict[str, Any], max_retries: int = 6, headers: dict[str, str] | None = None) -> Any:
@@ -41,8 +41,9 @@ class GenerateState(metaclass=SingletonMeta):
 
     def __init__(self, args: Any) -> None:
         self.args = args
-        self.tokenizer = Tokenizer(media=bool(getattr(args, "multimodal_keys", None)))
-        self.processor = None
+        media = bool(getattr(args, "multimodal_keys", None))
+        self.tokenizer = Tokenizer(media=media)
+        self.processor = Processor(self.tokenizer) if media else None
         self.aborted = False
         self.semaphore = asyncio.Semaphore(64)
         self.sampling_params = sampling_params(args)

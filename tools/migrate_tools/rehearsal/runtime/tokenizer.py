@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 END = "<|im_end|>"
-SPECIAL = ("<|endoftext|>", "<|im_start|>", END, "<image>")
+IMAGE = "<image>"
+SPECIAL = ("<|endoftext|>", "<|im_start|>", END, IMAGE)
 _PIECES = re.compile("|".join(map(re.escape, SPECIAL)) + r"|[^\W\d_]{1,4}|\d{1,3}| ?[^\w\s]|\s+|_|.", re.DOTALL)
 
 
@@ -91,3 +92,43 @@ class Tokenizer:
             return "".join("<image>" if part.get("type") == "image" else str(part.get("text", "")) for part in content)
         why = "; the template of a text model takes no list of parts" if isinstance(content, list) else ""
         raise TypeError(f"the content of a {message['role']} message is {type(content).__name__}, not text{why}")
+
+
+class Processor:
+    """A stand-in for a vision model's processor: an image's placeholder becomes one token for each of its parts."""
+
+    PATCH = 14
+    MERGED = 2
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.image_processor = self
+        self.apply_chat_template = tokenizer.apply_chat_template
+
+    def __call__(self, text: Sequence[str], images: Sequence[Any] = (), **_: Any) -> dict[str, Any]:
+        """Ids of one text, with lists in place of tensors.
+
+        Raises:
+            ValueError: there are more or fewer images than placeholders.
+        """
+        placeholder = self.tokenizer.encode(IMAGE)[0]
+        ids = self.tokenizer.encode(text[0])
+        if ids.count(placeholder) != len(images):
+            raise ValueError(f"{len(images)} images for {ids.count(placeholder)} placeholders")
+        grids = [[1, *(max(1, side // self.PATCH // self.MERGED) for side in image.size[::-1])] for image in images]
+        left = iter(grids)
+        made: list[int] = []
+        for number in ids:
+            made += [number] * (_area(next(left)) if number == placeholder else 1)
+        rows = [[0.0] for grid in grids for _ in range(_area(grid) * self.MERGED**2)]
+        whole = [[1, grid[1] * self.MERGED, grid[2] * self.MERGED] for grid in grids]
+        return {
+            "input_ids": [made],
+            "attention_mask": [[1] * len(made)],
+            "pixel_values": rows,
+            "image_grid_thw": whole,
+        }
+
+
+def _area(grid: Sequence[int]) -> int:
+    return grid[1] * grid[2]
