@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from migrate_agent.llm.talk import RawReply, Shape
 
-NAME_KEYS = ("action", "tool", "kind", "name", "type")
+NAME_KEYS = ("do", "action", "tool", "kind", "name", "type")
 """Fields by which an answer may say which action it is, as the `name` of a call does."""
 MOST_ERRORS = 8
 _THOUGHTS = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
@@ -33,7 +33,7 @@ def read_answer(reply: RawReply, shape: type[Shape]) -> Shape:
         raise Unread(f"it calls {len(calls)} tools; one action is wanted")
     if calls:
         name, arguments = calls[0]
-        return _fitting(_unfolded(name, arguments), shape)
+        return _fitting(_wrapped(_unfolded(name, arguments), shape), shape)
     text = _THOUGHTS.sub("", reply.content).strip()
     if not text:
         raise Unread("it is empty")
@@ -45,7 +45,7 @@ def read_answer(reply: RawReply, shape: type[Shape]) -> Shape:
         if len(fitting) != 1:
             raise Unread(f"it holds {len(found)} JSON objects; exactly one is wanted")
         found = fitting
-    return _fitting(list(_readings(found[0])), shape)
+    return _fitting(_wrapped(_readings(found[0]), shape), shape)
 
 
 def is_plain_json(text: str) -> bool:
@@ -107,29 +107,44 @@ def _unfolded(name: str, arguments: Any) -> list[dict[str, Any]]:
     return [arguments, *({**arguments, key: name} for key in NAME_KEYS if key not in arguments)]
 
 
+def _wrapped(values: Iterable[dict[str, Any]], shape: type[BaseModel]) -> list[dict[str, Any]]:
+    """The values, and each inside the only field of the shape: models leave such an outer object out."""
+    values = list(values)
+    fields = list(shape.model_fields)
+    return [*values, *({fields[0]: value} for value in values)] if len(fields) == 1 else values
+
+
 def _fitting(values: list[dict[str, Any]], shape: type[Shape]) -> Shape:
-    first: ValidationError | None = None
+    problems: list[list[str]] = []
     for value in values:
         try:
             return shape.model_validate(value)
         except ValidationError as error:
-            first = first or error
-    raise Unread(_words(first)) if first else Unread("it holds no JSON object")
+            problems.append(_problems(error))
+    raise Unread(_words(min(problems, key=len)))
 
 
 def _fits(value: Any, shape: type[BaseModel]) -> bool:
     try:
-        _fitting(list(_readings(value)), shape)
+        _fitting(_wrapped(_readings(value), shape), shape)
     except Unread:
         return False
     return True
 
 
-def _words(error: ValidationError | None) -> str:
-    problems = error.errors(include_url=False, include_input=False) if error else []
-    lines = [f"{'.'.join(map(str, item['loc'])) or 'answer'}: {item['msg']}" for item in problems[:MOST_ERRORS]]
+def _problems(error: ValidationError) -> list[str]:
+    """What is wrong, one phrase a field; of the members of a union only the one that was meant."""
+    branches: dict[tuple[int | str, ...], list[Any]] = {}
+    for item in error.errors(include_url=False, include_input=False):
+        branches.setdefault(item["loc"][:2] if len(item["loc"]) > 2 else (), []).append(item)
+    meant = [items for items in branches.values() if all(item["type"] != "literal_error" for item in items)]
+    chosen = min(meant, key=len) if meant and len(branches) > 1 else [item for few in branches.values() for item in few]
+    return [f"{'.'.join(map(str, item['loc'])) or 'answer'}: {item['msg']}" for item in chosen]
+
+
+def _words(problems: list[str]) -> str:
     more = f" and {len(problems) - MOST_ERRORS} more" if len(problems) > MOST_ERRORS else ""
-    return "; ".join(lines) + more
+    return "; ".join(problems[:MOST_ERRORS]) + more
 
 
 def _loads(text: str) -> Any:
