@@ -167,6 +167,8 @@ class TapedWire:
 
     def _replay(self, key: str, call: Call) -> RawReply:
         known, number = self._known.get(key, []), self._replayed[key]
+        if not known or number < len(known):
+            self._budget.check()
         if not known:
             raise TapeMismatch(
                 f"the tape {self._tape.path} holds no answer to this question ({call.purpose or 'no purpose'}, "
@@ -175,7 +177,6 @@ class TapedWire:
             )
         exchange = known[min(number, len(known) - 1)]
         if number < len(known):
-            self._budget.check()
             self._budget.add(exchange.usage, exchange.seconds)
             self._replayed[key] += 1
         return exchange.outcome()

@@ -119,7 +119,7 @@ def test_a_replay_stops_where_the_budget_stopped(tmp_path: Path) -> None:
     replay = open_model(settings.model_copy(update={"replay": str(tmp_path)}), tmp_path, environment={})
     assert replay is not None
     replay.ask(asked(1), Edit, purpose="t")
-    with pytest.raises(TapeMismatch):
+    with pytest.raises(BudgetSpent):
         replay.ask(asked(2), Edit, purpose="t")
 
 
