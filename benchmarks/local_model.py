@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -37,6 +38,7 @@ FILE = "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"
 NAME = "qwen2.5-coder-1.5b"
 CONTEXT = 8192
 PORT = 8131
+FORMS: tuple[Mode, ...] = ("json_schema", "json_object", "text")
 SLOW = 600
 """Seconds for one answer: a busy machine with two cores reads a token a second at times."""
 BROKEN = """async def reward_func(args, sample, **kwargs):
@@ -120,15 +122,11 @@ def serve(folder: Path, port: int, threads: int) -> None:
         time.sleep(3600)
 
 
-def attempt(url: str) -> dict[str, object]:
-    """Probes the server, asks in every form, and repeats the answers from their tapes."""
+def attempt(url: str, forms: Sequence[Mode]) -> dict[str, object]:
+    """Asks in the given forms and repeats the answers from their tapes; probes the server first when all are given."""
     endpoint = Endpoint(model=NAME, base_url=url, timeout=SLOW)
-    seen = probe(endpoint, OpenAiWire(endpoint))
-    modes: tuple[Mode, ...] = ("json_schema", "json_object", "text")
-    return {
-        "endpoint": seen.words,
-        "questions": [one(endpoint, mode) for mode in modes] if seen.capability else [],
-    }
+    words = probe(endpoint, OpenAiWire(endpoint)).words if len(forms) == len(FORMS) else "not probed"
+    return {"endpoint": words, "questions": [one(endpoint, form) for form in forms]}
 
 
 def one(endpoint: Endpoint, mode: Mode) -> dict[str, object]:
@@ -162,13 +160,14 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", default=Path("local-model"))
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--form", choices=FORMS, action="append", help="try: only this form; repeatable")
     options = parser.parse_args()
     if options.action == "fetch":
         print(fetch(options.folder))
     elif options.action == "serve":
         serve(options.folder, options.port, options.threads)
     else:
-        print(json.dumps(attempt(f"http://127.0.0.1:{options.port}/v1"), indent=1))
+        print(json.dumps(attempt(f"http://127.0.0.1:{options.port}/v1", options.form or FORMS), indent=1))
 
 
 if __name__ == "__main__":
