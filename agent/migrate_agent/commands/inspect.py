@@ -9,6 +9,7 @@ from typing import Any
 
 from migrate_tools.errors import RefusedInput
 from migrate_tools.model import Launch, MultiTurn, Note, Recipe, SourceRef, Translation
+from migrate_tools.verl.agent_loops import is_agentic
 
 from migrate_agent.commands.run import Options, make_request
 from migrate_agent.console import progress, table
@@ -128,6 +129,9 @@ def _launch(launch: Launch, item: Translation) -> Iterator[str]:
         yield _note(note)
 
 
+_LOOP_FORMS = {True: "becomes Relax's agentic form", False: "becomes a generate function"}
+
+
 def _turns(turns: MultiTurn) -> Iterator[str]:
     """Tools, simulated users and agent loops, one a line."""
     for tool in turns.tools:
@@ -137,7 +141,8 @@ def _turns(turns: MultiTurn) -> Iterator[str]:
     for user in turns.interactions:
         yield f"  user      {user.name}: {user.class_name} ({user.file or 'not found'})"
     for loop in turns.loops:
-        yield f"  loop      {loop.name}: {loop.class_name} ({loop.file or 'not found'})"
+        form = f"not translated: {loop.obstacle}" if loop.obstacle else _LOOP_FORMS[is_agentic(turns)]
+        yield f"  loop      {loop.name}: {loop.class_name} ({loop.file or 'not found'}): {form}"
     limits = {"assistant turns": turns.max_assistant_turns, "user turns": turns.max_user_turns}
     shown = ", ".join(f"{count} {name}" for name, count in limits.items() if count is not None) or "no limit"
     yield f"  turns     {shown}; {turns.max_parallel_calls} call(s) a turn, tool calls in the form {turns.format}"

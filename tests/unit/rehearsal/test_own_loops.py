@@ -18,7 +18,7 @@ from migrate_tools.rehearsal.runtime.sample import Sample
 from migrate_tools.rehearsal.runtime.tokenizer import Tokenizer
 from migrate_tools.relax.loop_module import loop_files
 from migrate_tools.relax.reward_module import row_columns
-from migrate_tools.verl.agent_loops import extract_loops, is_agentic
+from migrate_tools.verl.agent_loops import extract_loops, is_agentic, used_settings
 from migrate_tools.verl.multi_turn import read_multi_turn
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -88,6 +88,29 @@ def test_the_loop_becomes_a_rollout_that_passes_the_drills(tmp_path: Path) -> No
     assert row["extra_info"] == {"index": 1}
     assert (row["hint"], row["reward_model"]["ground_truth"]) == ("It is even.", "2")
     assert row["raw_prompt"][0]["content"] == "What is 1 + 1?"
+
+
+def test_a_loop_gets_the_settings_that_it_names() -> None:
+    rollout = "actor_rollout_ref.rollout"
+    config = {
+        f"{rollout}.temperature": 0.5,
+        f"{rollout}.n": 8,
+        f"{rollout}.agent.num_workers": 8,
+        f"{rollout}.multi_turn.max_user_turns": None,
+        "data.train_files": "/somewhere",
+        "trainer.nnodes": 2,
+    }
+    code = "a.temperature\nb.agent.get('mine', {})\nc.multi_turn.max_user_turns\n"
+    assert used_settings(config, code) == {
+        "actor_rollout_ref": {
+            "rollout": {"temperature": 0.5, "agent": {}, "multi_turn": {"max_user_turns": None}},
+            "model": {},
+        },
+        "data": {},
+    }
+    assert used_settings({f"{AGENT}.mine.depth": 3}, code)["actor_rollout_ref"]["rollout"]["agent"] == {
+        "mine": {"depth": 3}
+    }
 
 
 def _imported(code: str) -> list[str]:

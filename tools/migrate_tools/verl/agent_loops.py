@@ -148,19 +148,23 @@ def used_settings(config: Mapping[str, Any], code: str) -> dict[str, Any]:
     words = set(_words(code))
     tree: dict[str, Any] = {"actor_rollout_ref": {"rollout": {}, "model": {}}, "data": {}}
     for key, value in config.items():
-        parts = key.split(".")
+        *groups, leaf = key.split(".")
         if not key.startswith(("actor_rollout_ref.rollout.", "actor_rollout_ref.model.path", "data.")):
             continue
-        if parts[-1] not in words and not (key.startswith("actor_rollout_ref.rollout.agent.") and parts[-2] in words):
-            continue
-        place = tree
-        for part in parts[:-1]:
-            inner = place.setdefault(part, {})
-            if not isinstance(inner, dict):
-                break
-            place = inner
-        else:
-            place[parts[-1]] = value
+        own = groups[:3] == ["actor_rollout_ref", "rollout", "agent"] and len(groups) > 3 and groups[-1] in words
+        if leaf in words or own or groups[-1] in words:
+            place = _group(tree, groups)
+            if place is not None and (leaf in words or own):
+                place[leaf] = value
+    return tree
+
+
+def _group(tree: dict[str, Any], names: Iterable[str]) -> dict[str, Any] | None:
+    """The group of settings of that path, made where it is not there; None where a value stands in its place."""
+    for name in names:
+        tree = tree.setdefault(name, {})
+        if not isinstance(tree, dict):
+            return None
     return tree
 
 

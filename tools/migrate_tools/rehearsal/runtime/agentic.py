@@ -22,11 +22,12 @@ from migrate_tools.rehearsal.runtime.engine import FORMS, truths
 from migrate_tools.rehearsal.runtime.sample import Sample, SampleStatus
 from migrate_tools.rehearsal.runtime.tokenizer import END, Tokenizer
 
-PROMPTS_AT_MOST = 2
-"""Prompts of one rehearsed rollout: every sample is a process."""
-PROCESSES = 4
+PROMPTS_AT_MOST = 1
+"""Prompts of one rehearsed rollout: every sample is a process, which imports its framework anew."""
+PROCESSES = 2
 """At a time."""
-SECONDS = 120.0
+SECONDS = 150.0
+"""Of one process."""
 ROLES = ("system", "user", "assistant", "tool")
 OUTPUT_KEYS = frozenset({"metadata", "reward"})
 
