@@ -320,6 +320,7 @@ def main() -> None:
     parser.add_argument("--scorer", action="append")
     parser.add_argument("--task", action="append", help="only tasks with this identifier")
     parser.add_argument("--cases", type=int, default=150, help="size of the comparison")
+    parser.add_argument("--sandbox", choices=["auto", "docker", "bubblewrap"], default="auto")
     parser.add_argument("--json", type=Path, dest="out")
     options = parser.parse_args()
     scorers = options.scorer or sorted({group["scorer"] for group in yaml.safe_load(TASKS.read_text("utf-8"))})
@@ -328,7 +329,7 @@ def main() -> None:
         Path(place).chmod(0o755)
         os.environ["MIGRATE_AGENT_HOME"] = f"{place}/home"
         for scorer in scorers:
-            bench = prepare(scorer, Path(place), options.cases, "auto")
+            bench = prepare(scorer, Path(place), options.cases, options.sandbox)
             for task in tasks(bench):
                 if options.task and task.id not in options.task:
                     continue

@@ -144,11 +144,19 @@ def _climb(
             *engine.smoke(kept, draft, request, stage, work),
         ]
     verdict = worst([checks_verdict(checks), *(launch_verdict(item) for item in moved)])
+    if unproven_edits(found.document):
+        verdict = worst([verdict, "partial"])
     if as_json:
         print(json.dumps(_as_document(found, verdict, why, checks), indent=1, ensure_ascii=False))
     else:
         print("\n".join(_page(algo, found, verdict, why, checks)))
     return EXIT_CODES[verdict]
+
+
+def unproven_edits(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a language model changed and no check proves, as the report of the run says."""
+    edits = document.get("llm", {}).get("edits", ())
+    return tuple(str(edit["unproven"]) for edit in edits if edit.get("unproven"))
 
 
 def _recipe(found: Found, engine: Any, request: RunRequest) -> tuple[Recipe, tuple[Translation, ...], str]:
@@ -230,6 +238,7 @@ def _as_document(found: Found, verdict: str, why: str, checks: Sequence[CheckRes
         "verdict": verdict,
         "edited": list(found.edited),
         "without_recipe": why,
+        "unproven": list(unproven_edits(found.document)),
         "checks": [check.model_dump(mode="json") for check in checks],
         "certificates": [item.model_dump(mode="json") for item in certificates(checks)],
     }
@@ -241,6 +250,7 @@ def _page(algo: str, found: Found, verdict: str, why: str, checks: Sequence[Chec
         yield f"edited since it was written: {', '.join(found.edited)}"
     if why:
         yield f"checked without its recipe: {why}"
+    yield from unproven_edits(found.document)
     yield ""
     yield table(
         ["rung", "check", "result", "evidence"],

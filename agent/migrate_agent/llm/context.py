@@ -33,7 +33,7 @@ _PLACE = re.compile(r"((?:examples|scripts)/[\w./-]+\.(?:py|sh|yaml))(?::(\d+))?
 _FLAG = re.compile(r"--[a-z][a-z0-9-]+")
 _HIDDEN = frozenset({"pytest", "sha256", "line_coverage", "coverage"})
 _BY_RUNG = {2: "hooks_", 3: "reward_", 4: "env_", 5: "process_", 6: "run_"}
-_GUIDE = {"check": "Rules to keep", "piece": "What corresponds to what", "setting": "What corresponds to what"}
+GUIDE = {"check": "Rules to keep", "piece": "What corresponds to what", "setting": "What corresponds to what"}
 
 
 @dataclass(frozen=True)
@@ -160,5 +160,5 @@ def _guide(item: Item) -> Iterable[Quoted]:
     """The section of the skill document that an item of this kind needs."""
     text = (resource_dir("skill") / "SKILL.md").read_text("utf-8")
     for section in text.split("\n## ")[1:]:
-        if section.startswith(_GUIDE[item.kind]):
+        if section.startswith(GUIDE[item.kind]):
             yield quoted("guide", section, GUIDE_CHARACTERS)

@@ -37,8 +37,8 @@ PARTLY = {
 BUILTINS = frozenset(
     {
         "exec", "eval", "compile", "__import__", "open", "input", "breakpoint", "globals", "locals", "vars", "dir",
-        "setattr", "delattr", "hash", "exit", "quit", "help", "SystemExit", "KeyboardInterrupt", "GeneratorExit",
-        "BaseException",
+        "setattr", "delattr", "hash", "print", "exit", "quit", "help", "SystemExit", "KeyboardInterrupt",
+        "GeneratorExit", "BaseException",
     }
 )  # fmt: skip
 RISKY_ATTRIBUTES = FILE_CALLS | frozenset(

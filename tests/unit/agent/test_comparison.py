@@ -131,3 +131,11 @@ NOT_ENOUGH = {
 @pytest.mark.parametrize(("name", "result"), NOT_ENOUGH.values(), ids=NOT_ENOUGH.keys())
 def test_a_check_that_shows_little_proves_nothing(name: str, result: CheckResult) -> None:
     assert unproven(FIRST, example(**{name: "x = 1  # llm\n"}), [result])
+
+
+def test_verify_remembers_what_nothing_proved() -> None:
+    from migrate_agent.commands.verify import unproven_edits
+
+    edits = [{"path": "a.sh", "unproven": "a.sh was changed"}, {"path": "b.py", "unproven": ""}]
+    assert unproven_edits({"llm": {"edits": edits}}) == ("a.sh was changed",)
+    assert unproven_edits({}) == ()

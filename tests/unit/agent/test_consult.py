@@ -11,6 +11,7 @@ import pytest
 from agent_fakes import ScriptedEngine, launch_value, recipe_value
 from migrate_agent.engine import CPU_RUNGS, Draft
 from migrate_agent.graph import run_graph
+from migrate_agent.llm.context import GUIDE
 from migrate_agent.llm.errors import BudgetSpent, EndpointError, RefusedAnswer
 from migrate_agent.nodes import Context
 from migrate_agent.request import RunRequest
@@ -18,6 +19,7 @@ from migrate_agent.runs import RunFolder, new_run, open_run
 from migrate_agent.state import RunState
 from migrate_agent.workspace import Workspace
 from migrate_tools.model import CheckResult, Example, Recipe
+from migrate_tools.resources import resource_dir
 from model_fakes import Reply, ScriptedModel, give_up, replace, write
 
 REWARD, SCRIPT = "examples/toy/reward_toy.py", "examples/toy/run_toy.sh"
@@ -326,6 +328,13 @@ def test_questions_are_bounded_and_quote_what_others_wrote(request_value: RunReq
     assert "<data file " in text
     assert "<data evidence " in text
     assert "Rules to keep" in text
+
+
+def test_every_kind_of_item_has_its_section_of_the_guide() -> None:
+    text = (resource_dir("skill") / "SKILL.md").read_text("utf-8")
+    assert set(GUIDE) == {"check", "piece", "setting"}
+    for title in GUIDE.values():
+        assert f"\n## {title}\n" in text
 
 
 class KilledError(Exception):

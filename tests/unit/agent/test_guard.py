@@ -168,6 +168,7 @@ BAD_CODE = {
     "table of numbers": "KNOWN = (17, 23, 31)\n",
     "hash of the input": "def f(t):\n    return hash(t) == 5\n",
     "hashlib": "import hashlib\n",
+    "output": "print('{}')\n",
     "not Python": "def f(:\n",
     "asyncio process": "import asyncio\nf = asyncio.create_subprocess_exec\n",
     "code object": "def f(g):\n    g.__code__ = None\n",
