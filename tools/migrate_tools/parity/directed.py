@@ -37,8 +37,10 @@ MOST = 900
 """Versions that inputs are looked for, at most."""
 TRIES_A_CASE, FEWEST_TRIES, MOST_TRIES = 120, 10_000, 90_000
 """Inputs tried for one case of the budget; in all, at least and at most."""
-SECONDS = 600.0
-"""Wall limit, far above the processor time that the search may use: the load of the machine decides nothing."""
+SLOWER, SLOW_SECONDS, SLOW_ONE_SECONDS = 10, 90.0, 8.0
+"""For a scorer that waits: so many times fewer tries, and the wall limits, in all and for one version."""
+ONE_SECONDS, SECONDS = 30.0, 600.0
+"""Wall limits, far above the processor time that the search may use: the load of the machine decides nothing."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ def search(
     code: str,
     entry: str,
     budget: int,
+    slow: bool = False,
 ) -> Told:
     """Further cases, with rows of their own where another right answer is needed.
 
@@ -77,6 +80,7 @@ def search(
         code: the reward as one module; nothing is looked for when it is empty or when it asks a server.
         entry: the function in it.
         budget: cases that are wanted in all, which decides how many inputs are tried.
+        slow: a call of the reward may wait for something, so that fewer are tried and the wall limit is short.
     """
     if not code or not entry or job["tape"] is not None:
         return Told()
@@ -91,6 +95,7 @@ def search(
     (place / CASES).write_text("".join(f"{case.line()}\n" for case in cases), encoding="utf-8")
     (place / VERSIONS).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     spec, mined = launch.reward, given.mined
+    tries = min(MOST_TRIES, max(FEWEST_TRIES, TRIES_A_CASE * budget))
     search_job = {
         **job,
         "code": code,
@@ -99,8 +104,9 @@ def search(
         "prompt_key": launch.data.prompt_key,
         "family": given.family.name,
         "mined": {"literals": list(mined.literals), "numbers": list(mined.numbers), "keys": list(mined.keys)},
-        "total_seconds": SECONDS,
-        "tries": min(MOST_TRIES, max(FEWEST_TRIES, TRIES_A_CASE * budget)),
+        "total_seconds": SLOW_SECONDS if slow else SECONDS,
+        "one_seconds": SLOW_ONE_SECONDS if slow else ONE_SECONDS,
+        "tries": tries // SLOWER if slow else tries,
     }
     (place / "job.json").write_text(json.dumps(search_job), encoding="utf-8")
     sandbox.run(

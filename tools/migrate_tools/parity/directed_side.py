@@ -28,7 +28,6 @@ from migrate_tools.parity.sandbox_data import as_read, load_cases, load_rows
 from migrate_tools.parity.values import number
 
 VERSIONS, FOUND = "versions.jsonl", "found.jsonl"
-ONE_SECONDS = 30.0
 FIRST_PASS = 0.2
 """Share of the tries of a version that it has before every other version had as many."""
 CPU_SECONDS = 60.0
@@ -49,7 +48,7 @@ def main(argv: list[str]) -> None:
     records = supervise.run_items(
         range(2 * count),
         lambda: Search(job, folder, rows, plain, cases, versions).run,
-        item_seconds=ONE_SECONDS,
+        item_seconds=job["one_seconds"],
         total_seconds=job["total_seconds"],
     )
     kinds = [_last(records[index]["kind"], records[count + index]["kind"]) for index in range(count)]

@@ -141,13 +141,21 @@ class Code:
         changed = (whole[:start] + edit.text.encode() + whole[end:]).decode()
         if _same_expression(before, edit.text):
             return None
+        first, last = self._top(edit.node)
         try:
-            compile(changed, "changed", "exec")
+            compile(whole[first:start] + edit.text.encode() + whole[end:last], "changed", "exec")
         except (SyntaxError, ValueError):
             return None
         lines = edit.lines or tuple(sorted(self._lines(edit.node)))
         line: int = edit.node.lineno  # type: ignore[attr-defined]
         return Fault(edit.operator, line, lines, before, edit.text, changed, edit.equivalent, edit.node)
+
+    def _top(self, node: ast.AST) -> tuple[int, int]:
+        """The span of the top-level statement that holds a node, decorators included."""
+        top = next((item for item in (node, *self.above(node)) if self.parents.get(item) is self.tree), node)
+        decorators: list[ast.expr] = getattr(top, "decorator_list", [])
+        lines = [top.lineno, *(item.lineno for item in decorators)]  # type: ignore[attr-defined]
+        return self._starts[min(lines) - 1], self.span(top)[1]
 
     def probe(self, node: ast.AST) -> tuple[int, int] | None:
         """The span of the innermost expression round a change whose value tells whether it did anything; None: none."""

@@ -105,6 +105,7 @@ def freeze(
         code=sources.code,
         entry=sources.entry,
         budget=budget.cases,
+        slow=sources.is_slow,
     )
     cases = [*found.cases, *told.cases]
     job["rows"] = meta["rows"] = [*given.files, *told.files]
@@ -371,10 +372,14 @@ class _Sources:
             return []
         return sorted(HEAVY)
 
+    @property
+    def is_slow(self) -> bool:
+        """A call may wait for a signal, a process or a server, or spend its time in a package."""
+        return bool({"signal", "process", "http", "judge"} & set(self.traits) or set(self._third_party) - {"numpy"})
+
     def search_factor(self) -> int:
         """Inputs tried for two cases: fewer where a call may be slow."""
-        slow = {"signal", "process", "http", "judge"} & set(self.traits) or set(self._third_party) - {"numpy"}
-        return 3 if slow else 8
+        return 3 if self.is_slow else 8
 
     def functions(self) -> list[str]:
         """Functions of the reward as "file:function", files as named inside the sandbox."""
