@@ -85,6 +85,8 @@ class Certificate(Frozen):
     """What the reward manager was checked against."""
     plumbing_only: bool = False
     """Requests and the reading of answers were compared, with taped answers; not what a judge would say."""
+    side_effects: tuple[str, ...] = ()
+    """Calls by which the reward makes files or folders; what it writes was not compared."""
 
 
 def certificates(checks: Iterable[CheckResult]) -> tuple[Certificate, ...]:
@@ -116,6 +118,7 @@ def _certificate(check: CheckResult) -> Certificate:
             "groups": (evidence.get("after") or {}).get("groups", 0),
             "manager": _manager(evidence.get("manager")),
             "plumbing_only": bool(evidence.get("plumbing_only")),
+            "side_effects": tuple(evidence.get("writes", ())),
         }
     )
 
@@ -157,6 +160,8 @@ def _facts(item: Certificate) -> Iterable[str]:
         return
     if item.plumbing_only:
         yield "plumbing only: requests and the reading of taped answers were compared, not what a judge would say"
+    if item.side_effects:
+        yield f"the reward makes files or folders ({', '.join(item.side_effects)}); what it writes was not compared"
     yield (
         f"{item.compared} of {item.cases} cases compared, {item.mismatches} differ; the old reward accepts "
         f"{_share(item.accepted_share)} and rejects {_share(item.rejected_share)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from migrate_tools.model import DataSpec, Launch, Overlong, Recipe, RewardSpec
-from migrate_tools.parity import minitorch, oldjob, real_manager, stubs
+from migrate_tools.parity import managers, minitorch, oldjob, real_manager, stubs
 from migrate_tools.relax.special_tokens import QWEN
 from migrate_tools.verl.source import wheel
 
@@ -222,6 +223,14 @@ class ShapedRewardManager:
             reward[i, length - 1] = score + self.bonus
         return {"reward_tensor": reward, "reward_extra_info": {"plain": [score]}} if return_dict else reward
 """
+
+
+def test_a_ground_truth_inside_json_text_stops_the_manager_as_in_verl() -> None:
+    call = managers.Call({"data_source": "d", "reward_model": '{"ground_truth": "1"}'}, "1", 1)
+    loop = asyncio.new_event_loop()
+    with pytest.raises(TypeError, match="string indices"):
+        managers.score(managers.Manager("naive"), lambda **_: 1.0, call, loop)
+    loop.close()
 
 
 def test_a_manager_of_the_recipe_is_found_and_run(tmp_path: Path) -> None:

@@ -88,10 +88,9 @@ def test_a_reward_that_never_runs_in_verl_is_not_checkable(bench: Callable[..., 
 
 
 def test_endless_loop_times_out_on_both_sides(bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    from migrate_tools.parity import newjob, oracle
+    from migrate_tools.parity import oracle
 
     monkeypatch.setattr(oracle, "CASE_SECONDS", 0.6)
-    monkeypatch.setattr(newjob, "CASE_SECONDS", 0.6)
     scorer = """
         def compute_score(data_source, solution_str, ground_truth, extra_info=None):
             while solution_str == "####":

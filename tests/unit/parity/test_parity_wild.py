@@ -58,10 +58,9 @@ def test_huge_messages_and_values_stay_small_in_the_record() -> None:
 
 @pytest.mark.jail
 def test_a_fork_storm_ends_its_case_only(bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    from migrate_tools.parity import newjob, oracle
+    from migrate_tools.parity import oracle
 
     monkeypatch.setattr(oracle, "CASE_SECONDS", 3.0)
-    monkeypatch.setattr(newjob, "CASE_SECONDS", 3.0)
     scorer = """
         import os
 

@@ -319,6 +319,16 @@ def test_traits(tmp_path: Path, code: str, traits: set[str]) -> None:
             {"custom_reward_function.path": "reward.py"},
             "nothing fills tokenizer",
         ),
+        (
+            {
+                "reward.py": PLAIN.replace("solution_str", "messages").replace(
+                    "extra_info=None", "extra_info, metrics"
+                ),
+                "manager.py": '@register("talk")\nclass TalkRewardManager:\n    pass\n',
+            },
+            {"custom_reward_function.path": "reward.py", "reward_model.reward_manager": "talk"},
+            r"gets messages, metrics from the recipe's own reward manager talk: Relax gives a reward the response",
+        ),
     ],
 )
 def test_what_verl_could_not_run_is_refused(

@@ -76,7 +76,7 @@ class ImportCheck:
         outcome = context.sandbox.run(
             Job(
                 argv=(PYTHON, "-m", "migrate_tools.rehearsal.runtime.probe_import", path),
-                mounts=(*python_mounts(), Mount(context.work / "imports" / "relax", "/relax")),
+                mounts=(*python_mounts(), Mount(context.work / "imports" / "relax", "/relax", writable=True)),
                 env={
                     **python_env(),
                     "PYTHONPATH": f"/relax:{python_env()['PYTHONPATH']}",

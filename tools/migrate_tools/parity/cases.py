@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from migrate_tools.model import RewardSpec
-from migrate_tools.parity import pools, texts
+from migrate_tools.parity import pools, programs, texts
 from migrate_tools.parity.case import Case, answers_of, ground_truth, make_case
 from migrate_tools.parity.mine import Mined
 from migrate_tools.parity.pools import Draft
@@ -69,6 +69,8 @@ def make_cases(
         **pools.made_rows(made, len(rows), answers, mined),
     }
     drafts = [Draft(row, "logged", text) for row, text in logged]
+    drafts += list(programs.drafts(rows))[: budget * 3 // 4]
+    budget -= sum(draft.family == "programs" for draft in drafts)
     spare = 0
     for name, share in SHARES.items():
         wanted = max(8, budget * share // sum(SHARES.values())) + spare

@@ -19,6 +19,8 @@ SHOWN = 20
 GROUP = 8
 """Responses in a group where the launch rolls out one a prompt."""
 NEW_SECONDS = 60.0
+SLOWER = 3.0
+"""The new side has so many times the seconds that the old one took, if that is more."""
 POWER_SECONDS = 120.0
 """Wall limit for changed versions of the reward; a run needs a few seconds."""
 ENOUGH = 0.25
@@ -54,7 +56,7 @@ def _run(
     if frozen.reason:
         return "not_checkable", frozen.reason, {"missing": frozen.meta["missing"]}
     cases, olds = frozen.cases(), frozen.outcomes()
-    job = build_job(context, launch, frozen, NEW_SECONDS)
+    job = build_job(context, launch, frozen, max(NEW_SECONDS, SLOWER * frozen.meta["seconds"]))
     job["telling"] = frozen.meta["telling"]
     job["comparable"] = [i for i, old in enumerate(olds) if old["stable"] and old["kind"] in ("value", "exception")]
     place = context.work / "parity" / launch.name / "new"
@@ -143,6 +145,7 @@ def _evidence(
         "seconds": {"old": meta["seconds"], "new": round(answer["seconds"], 3)},
         "manager": meta.get("manager_check"),
         "plumbing_only": meta["tape"] is not None,
+        "writes": meta.get("writes", []),
         "lists": _lists(news, answer["groups"]),
         "batch": _batches(olds, meta["groups"]),
     }
@@ -275,6 +278,8 @@ def _summary(frozen: FrozenCases, evidence: dict[str, Any]) -> str:
         parts.append("one-sided: fewer than a quarter on one side")
     if evidence["rows_from"] == "made_up":
         parts.append("rows made up from the data contract")
+    if evidence["writes"]:
+        parts.append(f"the reward makes files or folders of its own ({', '.join(evidence['writes'])})")
     if evidence["cut"]:
         parts.append(evidence["cut"])
     if evidence["not_run"]:

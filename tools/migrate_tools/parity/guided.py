@@ -88,8 +88,7 @@ def search(
             argv=(PYTHON, "-m", "migrate_tools.parity.explore", "/work/job.json"),
             mounts=(
                 *python_mounts(),
-                Mount(Path(recipe.project_root), oldjob.PROJECT),
-                Mount(Path(launch.verl.root), oldjob.VERL),
+                *oldjob.source_mounts(recipe, launch, place, writes=job["writes"]),
                 Mount(place, "/work", writable=True),
             ),
             env={**python_env(), "PYTHONHASHSEED": "0"},

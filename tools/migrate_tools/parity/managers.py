@@ -79,7 +79,8 @@ def score(
         Exception: what the scorer or the manager raises where this manager lets it through.
     """
     row = {key: copied(value) if key in COPIED else value for key, value in call.row.items()}
-    truth = (row.get("reward_model") or {}).get("ground_truth")
+    model: Any = row.get("reward_model")
+    truth = model.get("ground_truth") if hasattr(model, "get") else model and model["ground_truth"]  # a text: TypeError
     extra = row.get("extra_info")
     if extra is None and not (manager.none_for_missing and not manager.added):
         extra = {}

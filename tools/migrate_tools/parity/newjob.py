@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from migrate_tools.model import Example, Flag, Launch, Recipe, Translation
-from migrate_tools.parity import guard
+from migrate_tools.parity import guard, own_copy
 from migrate_tools.parity.frozen import CASES, FrozenCases
-from migrate_tools.parity.oracle import CASE_SECONDS, JOB_MEMORY_MB, last_line
+from migrate_tools.parity.oracle import JOB_MEMORY_MB, case_seconds, last_line
 from migrate_tools.parity.sandbox_data import fresh_folder
 from migrate_tools.parity.supervise import JOB_SECONDS
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
@@ -59,7 +59,7 @@ def build_job(context: Context, launch: Launch, frozen: FrozenCases, seconds: fl
         "paths": [STAGE, STANDIN],
         "environment": dict(launch.reward.environment),
         "family": frozen.meta["family"],
-        "case_seconds": CASE_SECONDS * 1.5,
+        "case_seconds": case_seconds(launch) * 1.5,
         "total_seconds": seconds,
         "tape": frozen.meta["tape"],
         "groups": 12,
@@ -118,7 +118,11 @@ def run_new(
     outcome = context.sandbox.run(
         Job(
             argv=(PYTHON, "-m", "migrate_tools.parity.new_side", "/work/job.json"),
-            mounts=(*python_mounts(), Mount(context.stage, STAGE), Mount(place, "/work", writable=True)),
+            mounts=(
+                *python_mounts(),
+                *own_copy.writable_mounts(context.stage, STAGE, place.with_name(f"{place.name}_stage")),
+                Mount(place, "/work", writable=True),
+            ),
             env=python_env(),
             limits=Limits(seconds=job["total_seconds"] * 2 + JOB_SECONDS, memory_mb=JOB_MEMORY_MB),
         )

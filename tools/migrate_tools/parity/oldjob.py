@@ -9,7 +9,8 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from migrate_tools.model import Launch, Recipe
-from migrate_tools.parity import managers
+from migrate_tools.parity import managers, own_copy
+from migrate_tools.sandbox import Mount
 from migrate_tools.verl.manager_added import added, manager_name
 from migrate_tools.verl.reward_manager import MODULE_KEYS, registered_file
 from migrate_tools.verl.reward_reader import ROUTER_KEYWORDS
@@ -165,6 +166,19 @@ def scorer(recipe: Recipe, launch: Launch) -> dict[str, Any]:
         module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         return {"module": module, "function": function}
     return {"file": f"{base}/{path}", "function": function}
+
+
+def source_mounts(recipe: Recipe, launch: Launch, place: Path, *, writes: bool) -> tuple[Mount, ...]:
+    """The recipe and verl inside the sandbox.
+
+    Args:
+        place: folder of the job; a private copy of the recipe is made beside it.
+        writes: the reward makes files or folders beside itself.
+    """
+    verl = Mount(Path(launch.verl.root), VERL)
+    if not writes:
+        return Mount(Path(recipe.project_root), PROJECT), verl
+    return *own_copy.writable_mounts(Path(recipe.project_root), PROJECT, place.with_name(f"{place.name}_project")), verl
 
 
 def import_paths(recipe: Recipe) -> dict[str, Any]:

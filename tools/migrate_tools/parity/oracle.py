@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import importlib.util
 import json
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import Launch, Recipe
-from migrate_tools.packages import install_command, requirements
+from migrate_tools.packages import install_command
 from migrate_tools.parity import directed, guided, oldjob, texts
 from migrate_tools.parity.balance import shares
 from migrate_tools.parity.case import Case
 from migrate_tools.parity.frozen import CASES, ORACLE, Budget, FrozenCases, close, load
 from migrate_tools.parity.inputs import prepare, scored_as_logged
-from migrate_tools.parity.mine import Mined, mine
+from migrate_tools.parity.mine import Mined
 from migrate_tools.parity.sandbox_data import fresh_folder
-from migrate_tools.parity.stubs import CLIENTS, HEAVY
+from migrate_tools.parity.sources import Sources
 from migrate_tools.parity.supervise import JOB_SECONDS
 from migrate_tools.parity.values import same
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
@@ -30,6 +27,10 @@ from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_en
 __all__ = ["Budget", "FrozenCases", "freeze", "load"]
 
 CASE_SECONDS = 4.0
+OWN_LIMIT_TRAITS = frozenset({"process", "signal", "import:math_verify"})
+OWN_LIMIT_SECONDS = 20.0
+"""Longest time for a case of a scorer that has limits of its own, so that these end it: verl's prime_code stops a
+program after 6 s, then tries each test case for 11 s."""
 WARM_TRAITS = frozenset({"process", "import:math_verify"})
 """Scorers that start processes on their first call, which may take long."""
 JOB_MEMORY_MB = 3072
@@ -68,7 +69,7 @@ def freeze(
     folder = work / "parity" / launch.name / "oracle"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    sources = _Sources(recipe, launch)
+    sources = Sources(recipe, launch)
     meta: dict[str, Any] = {"version": 1, "launch": launch.name, "key": key, "rows": [], "reason": "", "missing": []}
     meta |= {"rollouts": {}, "cut": "", "made_rows": 0, "telling": []}
     if reason := oldjob.not_checkable(recipe, launch):
@@ -81,7 +82,7 @@ def freeze(
     tape = tape_settings(launch, sources.mined)
     meta |= {"rows": given.files, "rows_from": given.rows_from, "family": given.family.name, "tape": tape}
     meta |= {"row_count": len(given.rows), "made_rows": len(given.made)}
-    meta |= {"imports": sources.imports(), "stand_ins": sources.beside()}
+    meta |= {"imports": sources.imports(), "stand_ins": sources.beside(), "writes": sources.writes()}
     job = {**_old_job(recipe, launch, given.files, budget.seconds, tape), **_loading(meta)}
     found = guided.search(
         sandbox,
@@ -147,8 +148,8 @@ def old_job(recipe: Recipe, launch: Launch, frozen: FrozenCases, *, seconds: flo
 
 
 def _loading(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the third-party packages is loaded before the first case, and what only as a stand-in."""
-    return {"imports": meta.get("imports", []), "stand_ins": meta.get("stand_ins", [])}
+    """What of the third-party packages is loaded before the first case, what only as a stand-in; files it makes."""
+    return {name: meta.get(name, []) for name in ("imports", "stand_ins", "writes")}
 
 
 def _old_job(recipe: Recipe, launch: Launch, rows: list[str], seconds: float, tape: Any) -> dict[str, Any]:
@@ -162,13 +163,18 @@ def _old_job(recipe: Recipe, launch: Launch, rows: list[str], seconds: float, ta
         **oldjob.import_paths(recipe),
         "verl_root": oldjob.VERL if Path(launch.verl.root, "verl").is_dir() else None,
         "environment": dict(oldjob.environment(launch)),
-        "case_seconds": CASE_SECONDS,
+        "case_seconds": case_seconds(launch),
         "total_seconds": seconds,
         "tape": tape,
         "repeat": True,
         "check": True,
         "warm": bool(WARM_TRAITS & set(launch.reward.traits)),
     }
+
+
+def case_seconds(launch: Launch) -> float:
+    """Longest time for one case of the old reward, in seconds."""
+    return OWN_LIMIT_SECONDS if OWN_LIMIT_TRAITS & set(launch.reward.traits) else CASE_SECONDS
 
 
 def _real(recipe: Recipe, launch: Launch) -> dict[str, Any] | None:
@@ -200,8 +206,7 @@ def run_old(
             argv=(PYTHON, "-m", "migrate_tools.parity.old_side", "/work/job.json"),
             mounts=(
                 *python_mounts(),
-                Mount(Path(recipe.project_root), oldjob.PROJECT),
-                Mount(Path(launch.verl.root), oldjob.VERL),
+                *oldjob.source_mounts(recipe, launch, place, writes=job["writes"]),
                 Mount(place, "/work", writable=True),
             ),
             env=python_env(),
@@ -321,74 +326,3 @@ def tape_settings(launch: Launch, mined: Mined) -> dict[str, Any] | None:
     if not {"http", "judge"} & set(launch.reward.traits):
         return None
     return {"literals": [text for text in mined.literals if len(text) <= 24][:24], "keys": list(mined.keys)[:24]}
-
-
-class _Sources:
-    """The source of a reward: what it looks for, what it imports, which lines it has."""
-
-    def __init__(self, recipe: Recipe, launch: Launch) -> None:
-        self._recipe = recipe
-        self._launch = launch
-        self.code = self.entry = ""
-        self._third_party: tuple[str, ...] = ()
-        self._files: list[tuple[Path, str]] = []
-        self.traits: tuple[str, ...] = launch.reward.traits
-        self._read()
-        self.mined = mine([self.code] if self.code else [path.read_text("utf-8", "replace") for path, _ in self._files])
-
-    def _read(self) -> None:
-        from migrate_tools.errors import MigrateError
-        from migrate_tools.model import VerlRef
-        from migrate_tools.verl.extract import extract_reward
-
-        spec = self._launch.reward
-        names = [spec.path] if spec.path else []
-        try:
-            verl: VerlRef = self._launch.verl
-            extracted = extract_reward(spec, self._launch.data, project_root=Path(self._recipe.project_root), verl=verl)
-            self.code, self._third_party, self.entry = extracted.code, extracted.third_party, extracted.entry
-            names += [origin.file for origin in extracted.origins]
-        except (MigrateError, SyntaxError, OSError, ValueError):
-            pass  # the original file alone still tells what the scorer looks for
-        found = (oldjob.inside_name(self._recipe, name) for name in dict.fromkeys(names))
-        self._files = [place for place in found if place is not None]
-
-    def imports(self) -> list[str]:
-        """Modules of third-party packages that the reward imports, also those inside functions."""
-        from migrate_tools.verl.traits import imported_modules
-
-        found = set(imported_modules(ast.parse(self.code))) if self.code else set[str]()
-        return sorted(name for name in found if name.partition(".")[0] in self._third_party)
-
-    def missing_packages(self) -> list[str]:
-        """Third-party packages that the reward imports and this machine lacks."""
-        names = {name.partition(".")[0] for name in self._third_party}
-        wanted = names - set(sys.stdlib_module_names) - HEAVY - CLIENTS - {"verl", "recipe"}
-        return sorted(name for name in wanted if importlib.util.find_spec(name) is None)
-
-    def beside(self) -> list[str]:
-        """Frameworks that the file of the reward may import, the reward itself has no use for: none when unsure."""
-        if not self.code or requirements(self._third_party) & HEAVY:
-            return []
-        return sorted(HEAVY)
-
-    @property
-    def is_slow(self) -> bool:
-        """A call may wait for a signal, a process or a server, or spend its time in a package."""
-        return bool({"signal", "process", "http", "judge"} & set(self.traits) or set(self._third_party) - {"numpy"})
-
-    def search_factor(self) -> int:
-        """Inputs tried for two cases: fewer where a call may be slow."""
-        return 3 if self.is_slow else 8
-
-    def functions(self) -> list[str]:
-        """Functions of the reward as "file:function", files as named inside the sandbox."""
-        names = _function_names(self.code) or []
-        return [f"{inside}:{name}" for _, inside in self._files for name in names]
-
-
-def _function_names(code: str) -> list[str] | None:
-    if not code:
-        return None
-    nodes = ast.walk(ast.parse(code))
-    return [node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]

@@ -13,6 +13,7 @@ import json
 import random
 import sys
 import threading
+import time
 import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,8 @@ BASE_SECONDS = 120.0
 """Longest time for the unchanged module on all cases."""
 ONE_SECONDS = 20.0
 """Longest time for one changed module: far more than it needs, so that the load of the machine decides nothing."""
+SLOWER = 3.0
+"""A changed module has at least so many times what the unchanged one took, or a slow survivor would pass for caught."""
 MORE_SECONDS = 10.0
 """Longest time for the mutants, which only inform."""
 GROUPS = 3
@@ -59,7 +62,7 @@ def run_versions(
         results |= supervise.run_items(
             [position for position in part if plans[position]],
             lambda: _runner(job, rows, cases, versions, plans, base["groups"]),
-            item_seconds=ONE_SECONDS,
+            item_seconds=max(ONE_SECONDS, SLOWER * base["seconds"]),
             total_seconds=seconds,
         )
     lost = [position for position in range(job["first"]) if results.get(position, {}).get("kind") == "survived"]
@@ -181,6 +184,7 @@ def _base(job: Mapping[str, Any], rows: Sequence[Any], cases: Sequence[Mapping[s
         return local if frame.f_code.co_filename == caller.file else None
 
     def run(_: int) -> Record:
+        began = time.monotonic()
         caller.use(caller.load(caller.source))
         expected: Sequence[Record | None] = job["baseline"]
         reached: dict[int, list[int]] = {}
@@ -207,6 +211,7 @@ def _base(job: Mapping[str, Any], rows: Sequence[Any], cases: Sequence[Mapping[s
             reached.setdefault(line, list(usable) if line not in reached else reached[line])
         return {
             "kind": "value",
+            "seconds": time.monotonic() - began,
             "other": other,
             "run": len(usable),
             "usable": usable,

@@ -44,8 +44,17 @@ VALUES: dict[str, tuple[Any, ...]] = {
         )
     ),
     "tests": tuple(
-        json.dumps({"inputs": [f"{a} {b}\n"], "outputs": [f"{a + b}\n"]})
-        for a, b in ((1, 2), (3, 4), (10, -4), (0, 0), (7, 8), (100, 23), (5, 5), (-1, -1))
+        json.dumps(item)
+        for item in (
+            {"inputs": ["1 2\n"], "outputs": ["3\n"]},
+            {"inputs": ["3 4\n", "10 -4\n", "0 0\n"], "outputs": ["7\n", "6\n", "0\n"]},
+            {"inputs": ["1 2\n", "7 8\n"], "outputs": ["0.5\n", "0.875\n"]},
+            {"fn_name": "add", "inputs": ["1\n2", "7\n8"], "outputs": ["3", "15"]},
+            {"inputs": [["2", "1", "2"]], "outputs": [["2", "1"]]},
+            {"inputs": ["a b\n", "c d e\n"], "outputs": ["b a\n", "e d c\n"]},
+            {"fn_name": "turned", "inputs": ["[1, 2]", "[3]"], "outputs": ["[2, 1]", "[3]"]},
+            {"inputs": [f"{n}\n" for n in range(12)], "outputs": [f"{n * n}\n" for n in range(12)]},
+        )
     ),
 }
 QUESTIONS = (

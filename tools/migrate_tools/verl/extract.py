@@ -14,7 +14,7 @@ from migrate_tools.verl.module_finder import Memo, ModuleFinder
 from migrate_tools.verl.prune import DROPPED, Known
 from migrate_tools.verl.signature import is_selector, returns_awaitable
 from migrate_tools.verl.specialise import specialise
-from migrate_tools.verl.traits import find_traits, third_party_imports
+from migrate_tools.verl.traits import file_writes, find_traits, third_party_imports
 
 __all__ = ["Extracted", "NotExtractable", "extract_function", "extract_reward"]
 
@@ -199,6 +199,15 @@ def notes(finder: ModuleFinder, graph: Graph, root: Definition, third_party: tup
         )
         for file, name in sorted(graph.unresolved)
     ]
+    if calls := file_writes(code):
+        found.append(
+            Note(
+                code="reward-writes-files",
+                text=f"the reward makes files or folders of its own ({', '.join(calls)}); in Relax every process that "
+                "rewards does so, on the machine it runs on",
+                source=SourceRef(file=shown),
+            )
+        )
     if re.search(r"\b__file__\b", code):
         found.append(
             Note(

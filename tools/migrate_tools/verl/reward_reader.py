@@ -201,7 +201,7 @@ class _Reader:
             parameters = signature.parameters if signature else ()
             required = signature.required if signature else ()
             if signature is not None and kind == "custom":
-                self._check_call(shown, name, where, facts, kwargs, found)
+                self._check_call(shown, name, facts, kwargs, found, common["manager"])
         return RewardSpec.model_validate(
             {
                 "kind": kind,
@@ -219,9 +219,9 @@ class _Reader:
         )
 
     def _check_call(
-        self, shown: str, name: str, where: SourceRef | None, facts: ManagerFacts, kwargs: dict[str, Any], found: Any
+        self, shown: str, name: str, facts: ManagerFacts, kwargs: dict[str, Any], found: Any, manager: str
     ) -> None:
-        """Refuse a function that verl itself could not call with its keywords."""
+        """Refuse a function that verl itself, or Relax, could not call with its keywords."""
         if not facts.keywords or found.signature is None:
             return
         router = ROUTER_KEYWORDS if self._uses_reward_model() else ()
@@ -230,6 +230,10 @@ class _Reader:
         unfilled = found.signature.unfilled_by(given)
         if missing or unfilled:
             parameters = ", ".join(found.signature.parameters)
+            if self._own_manager(manager) is not None:
+                problem = f"gets {', '.join(unfilled or missing)} from the recipe's own reward manager {manager}"
+                text = f"{name}({parameters}) {problem}: Relax gives a reward the response and the row, nothing else"
+                raise RefusedInput(f"{shown}:{found.line}: {text}", "write a reward of response and row")
             reason = f"it does not take {', '.join(missing)}" if missing else f"nothing fills {', '.join(unfilled)}"
             raise RefusedInput(
                 f"{shown}:{found.line}: {name}({parameters}) does not run in verl either: the manager calls it with "

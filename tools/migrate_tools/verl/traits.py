@@ -14,6 +14,9 @@ RANDOM = frozenset({"random", "secrets", "uuid"})
 JUDGE_WORDS = ("chat/completions", "v1/completions", "/generate", "judge", "chat.completions")
 RUNNERS = frozenset({"exec", "eval", "compile", "__import__"})
 FILE_CALLS = frozenset({"open", "read_text", "write_text", "read_bytes", "write_bytes", "makedirs", "mkdir", "unlink"})
+WRITING_CALLS = frozenset(
+    {"makedirs", "mkdir", "touch", "write_text", "write_bytes", "FileHandler", "RotatingFileHandler"}
+)
 TIME_CALLS = frozenset(
     {"time.time", "time.sleep", "time.perf_counter", "time.monotonic", "datetime.now", "asyncio.sleep"}
 )
@@ -36,6 +39,24 @@ def find_traits(code: str) -> tuple[str, ...]:
     if "sleep" in used:
         found.add("time")
     return tuple(sorted(found))
+
+
+def file_writes(code: str) -> tuple[str, ...]:
+    """Calls by which a module text makes files or folders (`mkdir`, `open` for writing ...), each name once."""
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return tuple(sorted({name for call in calls if (name := _writing(call))}))
+
+
+def _writing(call: ast.Call) -> str:
+    name = _text(call.func).rsplit(".", 1)[-1] or (call.func.attr if isinstance(call.func, ast.Attribute) else "")
+    if name != "open":
+        return name if name in WRITING_CALLS else ""
+    first = 1 if len(call.args) > 1 or not isinstance(call.func, ast.Attribute) else 0  # path.open(mode)
+    modes = [*call.args[first : first + 1], *(word.value for word in call.keywords if word.arg == "mode")]
+    if call.args and _text(call.args[0]).endswith("devnull"):
+        return ""
+    texts = [mode.value for mode in modes if isinstance(mode, ast.Constant) and isinstance(mode.value, str)]
+    return name if any(len(text) <= 3 and set(text) & set("wax+") for text in texts) else ""
 
 
 def third_party_imports(code: str) -> tuple[str, ...]:
