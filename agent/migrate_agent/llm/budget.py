@@ -65,6 +65,8 @@ class Budget:
 
     limits: Limits
     price: Price | None = None
+    run: str = "RUN_ID"
+    """The run that goes on when the limit is raised."""
     spent: Spent = field(default_factory=Spent)
 
     def __post_init__(self) -> None:
@@ -87,7 +89,7 @@ class Budget:
             if limit is not None and used is not None and used >= limit:
                 raise BudgetSpent(
                     f"the budget of {_figure(limit)} {name} for the model is spent ({self.line()})",
-                    f"the best state is kept; go on with --resume RUN_ID and a larger --budget-{name}",
+                    f"the best state is kept; go on with --resume {self.run} and a larger --budget-{name}",
                 )
 
     def seconds_left(self) -> float:

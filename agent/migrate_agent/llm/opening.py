@@ -14,6 +14,7 @@ from migrate_agent.llm.client import OpenAiWire
 from migrate_agent.llm.structured import Asker
 from migrate_agent.llm.tape import Head, Tape, TapedWire
 from migrate_agent.llm_settings import Endpoint, LlmSettings, Note
+from migrate_agent.runs import REPLAY
 
 
 def open_live(settings: LlmSettings, endpoint: Endpoint, path: Path, say: Callable[[str], None], note: Note) -> Asker:
@@ -26,7 +27,7 @@ def open_live(settings: LlmSettings, endpoint: Endpoint, path: Path, say: Callab
     if head.model != endpoint.model:
         what = f"this run was started with the model {head.model}, and MIGRATE_AGENT_MODEL is {endpoint.model}"
         raise UsageError(what, f"set MIGRATE_AGENT_MODEL={head.model}, or start the run anew")
-    budget = Budget(settings.limits, head.price)
+    budget = Budget(settings.limits, head.price, run_of(path))
     cost = (
         "its price is unknown: tokens only" if head.price is None else f"{head.price.input:g}/{head.price.output:g} USD"
     )
@@ -42,6 +43,11 @@ def open_replay(settings: LlmSettings, source: Path, path: Path, note: Note) -> 
     if source != path:
         shutil.copyfile(source, path)
     tape = Tape.load(path)
-    budget = Budget(settings.limits, tape.head.price)
+    budget = Budget(settings.limits, tape.head.price, run_of(path))
     wire = TapedWire(tape, budget, None)
     return Asker(wire, tape.head.model, budget=budget, capability=tape.head.capability, note=note)
+
+
+def run_of(tape: Path) -> str:
+    """The id of the run that a tape belongs to."""
+    return tape.parent.name.removesuffix(REPLAY)

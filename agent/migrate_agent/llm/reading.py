@@ -46,7 +46,8 @@ def _content(value: Any) -> str:
 
 
 def _calls(message: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-    calls = [call.get("function") for call in message.get("tool_calls") or [] if isinstance(call, dict)]
+    listed = message.get("tool_calls")
+    calls = [call.get("function") for call in (listed if isinstance(listed, list) else []) if isinstance(call, dict)]
     calls.append(message.get("function_call"))
     return tuple((str(call.get("name", "")), _arguments(call)) for call in calls if isinstance(call, dict))
 

@@ -67,7 +67,9 @@ def test_a_replay_stops_with_4_where_the_budget_stopped_the_run_and_goes_on_with
         assert run_cli(["run", str(recipe), "--out", "first", "--budget-calls", "2"]) == 4
         (name,) = (path.name for path in runs_home().iterdir())
         assert f"--resume {name}" in capsys.readouterr().err
-        assert tree(tmp_path / "first")[REWARD] == b"x = (wrong, 1)\n"
+        first = tree(tmp_path / "first")
+        assert first[REWARD] == b"x = (wrong, 1)\n"
+        assert f"--resume {name}".encode() in first["examples/toy/migration/migration.json"]
         assert run_cli(["run", "--replay", name, "--out", "second"]) == 4
         assert tree(tmp_path / "second") == tree(tmp_path / "first")
         assert run_cli(["run", "--resume", name, "--budget-calls", "9", "--force"]) == 0
