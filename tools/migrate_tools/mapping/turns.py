@@ -12,6 +12,13 @@ GENERATE = "--custom-generate-function-path"
 TOOL_LOOPS = frozenset({"tool_agent", "single_turn_agent", ""})
 
 
+ENGINE_NOTE = (
+    "verl's SGLang rollout writes the model's turns and the results anew with the chat template; here the tokens stay "
+    "as the engine returned them. Rewards of single calls are dropped as in verl; the tools' rewards at the end reach "
+    "the scorer where this verl passes them (rollout_reward_scores, 0.6)"
+)
+
+
 def obstacle(turns: MultiTurn, verl_version: str = "") -> str:
     """Why the multi-turn side cannot be written, by name; empty when it can.
 
@@ -23,6 +30,8 @@ def obstacle(turns: MultiTurn, verl_version: str = "") -> str:
         return f"the agent loop manager {turns.manager_class} replaces verl's whole rollout"
     if turns.loops:
         return loops_obstacle(turns)
+    if turns.runner == "engine" and (odd := next((tool for tool in turns.tools if tool.kind == "function"), None)):
+        return f"verl's SGLang rollout knows no function tools: {odd.name}"
     if turns.interactions and turns.runner == "agent_loop" and not (0, 6) <= version_pair(verl_version) < (0, 8):
         user = turns.interactions[0]
         why = "no agent loop of verl {} asks simulated users: {} ({}) is never asked"
@@ -83,7 +92,9 @@ def place_turns(draft: Draft) -> dict[str, object]:
     draft.say(
         [TURNS + name for name in (*limits, *cuts)], "exact", (f"file: env_{algo}.py",), "a constant of the environment"
     )
-    if turns.default_loop == "tool_agent":
+    if turns.runner == "engine":
+        draft.note("engine-run", ENGINE_NOTE, TURNS + "enable")
+    elif turns.default_loop == "tool_agent":
         draft.say(AGENT + "default_agent_loop", "exact", flag, "verl's tool agent loop")
     elif turns.default_loop == "single_turn_agent" and not turns.row_loops:
         draft.note("agent-name", _without_agent_name(draft, turns), TURNS + "enable")

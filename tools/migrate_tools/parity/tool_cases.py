@@ -78,7 +78,8 @@ def conversations(turns: MultiTurn, metadata: Sequence[dict[str, Any]]) -> list[
     Raises:
         KeyError: nobody knows how a call is written in the form `turns.format`.
     """
-    write = WRITERS[turns.format]
+    form = call_form(turns)
+    write = WRITERS[form]
     found: list[dict[str, Any]] = []
     tools = turns.tools
 
@@ -87,7 +88,7 @@ def conversations(turns: MultiTurn, metadata: Sequence[dict[str, Any]]) -> list[
 
     add("no call", "The answer is 5.")
     add("empty", "")
-    for text in BROKEN[turns.format]:
+    for text in BROKEN[form]:
         add("broken", text)
         if tools:
             add("broken", f"{text}\n{write(tools[0].name, _arguments(tools[0].parameters))}")
@@ -114,6 +115,11 @@ def conversations(turns: MultiTurn, metadata: Sequence[dict[str, Any]]) -> list[
     return found
 
 
+def call_form(turns: MultiTurn) -> str:
+    """How calls are written: SGLang's parser for Qwen reads the form of Hermes."""
+    return "hermes" if turns.runner == "engine" else turns.format
+
+
 def _with_user(add: Callable[..., None], turns: MultiTurn, metadata: Sequence[dict[str, Any]], many: int) -> None:
     """Conversations with a simulated user: answers in the usual forms, right and wrong, early and late."""
     for row, known in enumerate(metadata or [{}]):
@@ -127,7 +133,7 @@ def _with_user(add: Callable[..., None], turns: MultiTurn, metadata: Sequence[di
                     add("user: right at last", "#### -1", *["I am not sure."] * (many - 3), form.format(truth), row=row)
                     add("user: right, then wrong", form.format(truth), "#### -1", form.format(truth), row=row)
     if turns.tools:
-        call = WRITERS[turns.format](turns.tools[0].name, _arguments(turns.tools[0].parameters))
+        call = WRITERS[call_form(turns)](turns.tools[0].name, _arguments(turns.tools[0].parameters))
         add("user and tools", call, "#### 1", call, "#### 2")
 
 
@@ -143,11 +149,16 @@ def engine_calls(turns: MultiTurn) -> tuple[str, ...]:
 
     Each tool called rightly, an unknown one, a broken call, two at once; without tools an answer that a user asks back.
     """
-    write = WRITERS.get(turns.format)
+    write = WRITERS.get(call_form(turns))
     if write is None or not turns.tools:
         return ("I do not know.",) if turns.interactions else ()
     right = [write(tool.name, _arguments(tool.parameters)) for tool in turns.tools]
-    return (*right, write("no_such_tool", {"a": 1}), BROKEN[turns.format][0] + "\n" + right[0], "\n".join(right * 2))
+    return (
+        *right,
+        write("no_such_tool", {"a": 1}),
+        BROKEN[call_form(turns)][0] + "\n" + right[0],
+        "\n".join(right * 2),
+    )
 
 
 def _properties(schema: dict[str, Any] | None) -> dict[str, dict[str, Any]]:

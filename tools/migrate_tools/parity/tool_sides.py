@@ -9,7 +9,6 @@ imports torch), verl's own tool-call parser, and the recipe's classes over verl'
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import base64
 import hashlib
@@ -31,6 +30,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from migrate_tools.parity import stubs
+from migrate_tools.parity.engine_side import EngineSide, compiled_method
 
 LOOP_FILE = "verl/experimental/agent_loop/tool_agent_loop.py"
 PARSER_FILE = "verl/experimental/agent_loop/tool_parser.py"
@@ -89,11 +89,14 @@ class OldSide:
             valid = schemas.OpenAIFunctionToolSchema.model_validate(schema) if spec["given"] else None
             tool = made(config=json.loads(json.dumps(spec["config"])), tool_schema=valid)
             self.tools[tool.name] = tool
+        self.users = _users(job["users"])
+        self.engine = EngineSide(job, self.tools, self.users, schemas) if turns["runner"] == "engine" else None
+        if self.engine is not None:
+            return
         self.parser = _parser(job["loop_root"], turns["format"])
         self.parser.tokenizer.special = job["special_tokens"]
         loop_file = Path(job["loop_root"]) / LOOP_FILE
         self.call = _method(loop_file, "_call_tool", schemas)
-        self.users = _users(job["users"])
         self.ask = _method(loop_file, "_handle_interacting_state", schemas) if self.users else None
         self.loop = SimpleNamespace(
             tools=self.tools,
@@ -103,6 +106,8 @@ class OldSide:
 
     async def talk(self, item: Mapping[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
         """The states GENERATING and PROCESSING_TOOLS of verl's loop, with scripted answers."""
+        if self.engine is not None:
+            return await self.engine.talk(item, metadata, self._plain)
         turns = self.job["turns"]
         seen: list[list[dict[str, Any]]] = []
         pictures = _pictures(self.job, item)
@@ -144,6 +149,11 @@ class OldSide:
             "num_turns": state.user_turns + state.assistant_turns + 1,
             "scores": [_number(score) for score in state.turn_scores],
         }
+
+    def _plain(self, text: str) -> str:
+        for token in self.job["special_tokens"]:
+            text = text.replace(token, "")
+        return text
 
     async def _begin(self, state: Any, metadata: dict[str, Any]) -> None:
         """The start of verl's `run`, for a row with a simulated user."""
@@ -204,7 +214,7 @@ class NewSide:
                     break
                 images = list((observation.get("multi_modal_data") or {}).get("image", ()))
                 seen.append([_message(message, images) for message in observation["messages"]])
-                told = metadata[self.told]["tool_rewards"]
+                told = (metadata.get(self.told) or {}).get("tool_rewards", [])
                 rewards, before = told[before:], len(told)
                 seen[-1][-1]["rewards"] = [_number(reward) for reward in rewards]
                 if done:
@@ -215,7 +225,8 @@ class NewSide:
             env.close()
         told = metadata.get(self.told) or {}
         scores = [_number(score) for score in told.get("turn_scores", ())]
-        return {"turns": seen, "num_turns": told.get("num_turns"), "scores": scores}
+        given = told.get("rollout_reward_scores")
+        return {"turns": seen, "num_turns": told.get("num_turns"), "scores": scores, "given": given}
 
 
 def _seen(response: Any, reward: Any) -> dict[str, Any]:
@@ -344,16 +355,7 @@ def _parser(verl_root: str, name: str) -> Any:
 
 
 def _method(path: Path, name: str, schemas: Any) -> Callable[..., Any]:
-    """A method of verl's agent loop as a function, without importing its module."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    node = next(
-        item
-        for item in ast.walk(tree)
-        if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef) and item.name == name
-    )
-    node.decorator_list, node.returns = [], None
-    for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-        argument.annotation = None
+    """A method of verl's agent loop as a function."""
 
     class NoFunctionTool:
         """No tool of the comparison is a function."""
@@ -365,9 +367,7 @@ def _method(path: Path, name: str, schemas: Any) -> Callable[..., Any]:
         "FunctionTool": NoFunctionTool,
         "AgentState": SimpleNamespace(**{name: f"AgentState.{name}" for name in ("TERMINATED", "GENERATING")}),
     }
-    exec(compile(ast.Module([node], []), str(path), "exec"), space)
-    function: Callable[..., Any] = space[name]
-    return function
+    return compiled_method(path, name, space)
 
 
 if __name__ == "__main__":

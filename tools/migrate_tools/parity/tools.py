@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import CheckResult, CheckStatus, InteractionSpec, Launch, ToolSpec
+from migrate_tools.parity.engine_side import ROLLOUT_FILE
 from migrate_tools.parity.newjob import STAGE, STANDIN, Context
 from migrate_tools.parity.oracle import last_line
 from migrate_tools.parity.sandbox_data import fresh_folder, load_rows
@@ -18,6 +19,7 @@ from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
 from migrate_tools.relax.special_tokens import special_tokens
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, python_env, python_mounts
 from migrate_tools.verl import source
+from migrate_tools.verl.multi_turn import engine_version, version_pair
 
 ROWS = 8
 SHOWN = 10
@@ -40,7 +42,7 @@ def _compare(context: Context, launch: Launch, rows: Path | None) -> tuple[Check
     turns = launch.multi_turn
     if turns is None or not (turns.tools or turns.interactions):
         return "skipped", "single-turn: there are no tools to compare", {}
-    if turns.format not in WRITERS:
+    if turns.runner == "agent_loop" and turns.format not in WRITERS:
         return "not_checkable", f"nobody here writes tool calls in the form {turns.format}", {}
     traits = {trait for tool in turns.tools for trait in tool.traits}
     traits |= {trait for user in turns.interactions for trait in user.traits}
@@ -108,6 +110,8 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         return f"{len(old['turns'])} answered turns became {len(new['turns'])}"
     if old.get("scores", []) != new.get("scores", []):
         return f"scores of the turns {old.get('scores')} became {new.get('scores')}"
+    if old.get("given") is not None and old["given"] != new.get("given"):
+        return f"what tools and users give at the end, {old['given']}, became {new.get('given')}"
     if old["num_turns"] != new["num_turns"]:
         return f"num_turns {old['num_turns']} became {new['num_turns']}"
     return ""
@@ -131,6 +135,7 @@ def _job(
         "special_tokens": special_tokens(str(launch.get("actor_rollout_ref.model.path") or "")).tokens,
         "verl_root": "/verl",
         "loop_root": "/loop",
+        "lines": version_pair(engine_version(launch.verl.version)) >= (0, 6),
         "tool_images": launch.data.tool_images,
         "paths": [inside, "/project"],
         "aliases": {"recipe": ["/project/recipe", "/project", inside]},
@@ -179,10 +184,14 @@ def _run(context: Context, launch: Launch, place: Path, side: str) -> dict[str, 
     turns = launch.multi_turn
     assert turns is not None
     older = sorted({tool.verl_version for tool in turns.tools if tool.verl_version})
-    root = Path(source.wheel(older[0]).root) if older else Path(launch.verl.root)
+    loop = Path(launch.verl.root)
+    version = engine_version(launch.verl.version)
+    if turns.runner == "engine" and (version != launch.verl.version or not (loop / ROLLOUT_FILE).is_file()):
+        loop = Path(source.wheel(version).root)
+    root = Path(source.wheel(older[0]).root) if older else loop
     old = (
         Mount(root, "/verl"),
-        Mount(Path(launch.verl.root), "/loop"),
+        Mount(loop, "/loop"),
         Mount(Path(context.recipe.project_root), "/project"),
     )
     outcome = context.sandbox.run(

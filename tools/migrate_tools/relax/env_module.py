@@ -10,7 +10,7 @@ from migrate_tools.relax.loop_module import loop_files
 from migrate_tools.relax.metadata_names import RESUME_METADATA, ROLLOUT_METADATA
 from migrate_tools.relax.special_tokens import special_tokens
 from migrate_tools.verl.extract import Extracted
-from migrate_tools.verl.multi_turn import version_pair
+from migrate_tools.verl.multi_turn import engine_version, version_pair
 
 PARTS = "PARTS"
 
@@ -47,6 +47,11 @@ def multi_turn_files(launch: Launch, found: Extracted, *, algo: str) -> list[Exa
         "gpt_oss": turns.format == "gpt-oss",
         "media": bool(launch.data.multimodal) and turns.format != "gpt-oss",
         "tool_images": launch.data.tool_images,
+        "engine_version": engine_version(launch.verl.version),
+        "lines": version_pair(engine_version(launch.verl.version)) >= (0, 6),
+        "strict_kwargs": version_pair(engine_version(launch.verl.version)) < (0, 6),
+        "named_users": version_pair(engine_version(launch.verl.version)) >= (0, 5),
+        "default_user": turns.interactions[0].name if turns.interactions else "",
         "image_parts": "each" if version >= (0, 9) else "one",
         "turns": turns,
         "verl_version": launch.verl.version,
@@ -59,11 +64,12 @@ def multi_turn_files(launch: Launch, found: Extracted, *, algo: str) -> list[Exa
         "agent_data": version >= (0, 7),
     }
     base = f"examples/{algo}"
+    template = "env_engine.py.j2" if turns.runner == "engine" else "env.py.j2"
     code = format_python(found.tools.code)
     made = [
         ExampleFile(path=f"{base}/tools_{algo}.py", text=code, origin="extracted"),
         ExampleFile(
-            path=f"{base}/env_{algo}.py", text=format_python(render_template("env.py.j2", **values)), origin="rendered"
+            path=f"{base}/env_{algo}.py", text=format_python(render_template(template, **values)), origin="rendered"
         ),
         ExampleFile(
             path=f"{base}/base_env.py",

@@ -289,6 +289,8 @@ def _from_rollout(launch: Launch) -> tuple[str, ...]:
     if launch.multi_turn is None:
         return ()
     names = ("num_turns",) if "num_turns" in _manager_adds(launch) else ()
+    if launch.multi_turn.runner == "engine":
+        return (*names, "rollout_reward_scores") if (0, 6) <= _version(launch) < (0, 7) else names
     return (*names, "tool_rewards", "turn_scores") if _version(launch) >= (0, 6) else names
 
 

@@ -53,7 +53,12 @@ def extract_tools(turns: MultiTurn, *, project_root: Path, recipe_root: Path, ve
         lines.append(f"from {local} import {leaf} as {local}_item")
         places[kind].append(f"{name!r}: {local}_item")
     parser = "None"
-    if turns.tools or turns.runner == "agent_loop":
+    more = ""
+    if turns.runner == "engine":
+        finder.alias("engine_calls", STAND_IN_FOLDER / "engine_calls.py")
+        lines.append("from engine_calls import engine_calls as engine_item, has_call as has_item")
+        more = ', "engine_calls": engine_item, "has_call": has_item'
+    else:
         path, leaf = parser_class(turns.format, Path(verl.root), recipe_root)
         finder.alias("part_parser", path)
         lines.append(f"from part_parser import {leaf} as parser_item")
@@ -62,7 +67,9 @@ def extract_tools(turns: MultiTurn, *, project_root: Path, recipe_root: Path, ve
     virtual = project_root / "__parts__.py"
     finder.edit(
         virtual,
-        "\n".join([*lines, "", f'{PARTS} = {{"tools": {{{tools}}}, "users": {{{users}}}, "parser": {parser}}}', ""]),
+        "\n".join(
+            [*lines, "", f'{PARTS} = {{"tools": {{{tools}}}, "users": {{{users}}}, "parser": {parser}{more}}}', ""]
+        ),
     )
     return extract_function(finder, virtual, PARTS)
 

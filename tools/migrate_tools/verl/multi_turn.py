@@ -74,12 +74,26 @@ def read_multi_turn(
     )
 
 
+CHAT_FORMATS = ("chatml", "qwen")
+"""multi_turn.format of verl 0.3 and 0.4.0 (verl/workers/rollout/schemas.py): how turns are written, not calls."""
+
+
 def runner(config: Mapping[str, Any], version: str) -> Literal["agent_loop", "engine"]:
-    """What runs the turns: up to 0.6 verl's SGLang rollout does, unless the engine is a server (rollout.mode)."""
+    """What runs the turns: up to 0.6 verl's SGLang rollout does, unless the engine is a server (rollout.mode).
+
+    A chat format of verl 0.4.0 says that the recipe is of that time, whatever the other keys suggest.
+    """
+    if config.get(f"{TURNS}.format") in CHAT_FORMATS:
+        return "engine"
     if version_pair(version) >= (0, 7):
         return "agent_loop"
     name, mode = (_text(config.get(f"actor_rollout_ref.rollout.{key}")) for key in ("name", "mode"))
     return "engine" if mode in ("", "sync") and name.startswith("sglang") else "agent_loop"
+
+
+def engine_version(version: str) -> str:
+    """The release whose SGLang rollout stands for a version: itself from 0.4.1 to 0.6, else 0.4.1."""
+    return version if (0, 5) <= version_pair(version) < (0, 7) else "0.4.1"
 
 
 def version_pair(text: str) -> tuple[int, int]:
