@@ -65,10 +65,11 @@ def env_module(
     monkeypatch: pytest.MonkeyPatch,
     code: str = TOOLS,
     data: DataSpec | None = None,
+    project: Path | None = None,
     **limits: Any,
 ) -> ModuleType:
     """The environment of a launch with one tool, imported."""
-    turns = MultiTurn(tools=(SHOUT,), **limits)
+    turns = MultiTurn(**{"tools": (SHOUT,), **limits})
     launch: Launch = make_launch().model_copy(
         update={
             "multi_turn": turns,
@@ -77,7 +78,8 @@ def env_module(
         }
     )
     tools = Extracted(code=code, entry="PARTS", is_async=False)
-    files = multi_turn_files(launch, Extracted(code="", entry="x", is_async=False, tools=tools), algo="demo")
+    found = Extracted(code="", entry="x", is_async=False, tools=tools)
+    files = multi_turn_files(launch, found, algo="demo", project=project)
     for file in files:
         path = folder / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -379,3 +381,133 @@ def test_results_for_gpt_oss_carry_the_name_of_their_tool(tmp_path: Path, monkey
     assert observation["messages"] == [{"role": "tool", "name": "shout", "content": "id- HI!"}]
     rollout = (tmp_path / "examples/demo/rollout_demo.py").read_text()
     assert "<|start|>functions.{item['name']} to=assistant<|channel|>commentary<|message|>" in rollout
+
+
+ENGINE_TOOLS = """
+class OpenAIFunctionToolSchema(dict):
+    @classmethod
+    def model_validate(cls, value):
+        return cls(value)
+
+class Count:
+    def __init__(self, config, tool_schema):
+        self.config, self.uses = config, {}
+    async def create(self, instance_id=None, start=0, **kwargs):
+        self.uses[instance_id] = start
+        return instance_id
+    async def execute(self, instance_id, parameters, step=1, **kwargs):
+        if "boom" in parameters:
+            raise RuntimeError("no")
+        self.uses[instance_id] += step
+        return f"{self.uses[instance_id]}", 0.5, {}
+    async def calc_reward(self, instance_id, **kwargs):
+        return float(self.uses[instance_id])
+    async def release(self, instance_id, **kwargs):
+        del self.uses[instance_id]
+
+class Teacher:
+    def __init__(self, config):
+        self.config = config
+    async def start_interaction(self, instance_id=None, **kwargs):
+        return instance_id
+    async def generate_response(self, instance_id, messages, **kwargs):
+        return "right" in messages[-1]["content"], "go on", 0.25, {}
+
+from migrate_tools.relax.turns.engine_calls import engine_calls, has_call
+PARTS = {
+    "tools": {"count": Count}, "users": {"teacher": Teacher}, "parser": None,
+    "engine_calls": engine_calls, "has_call": has_call,
+}
+"""
+COUNT = ToolSpec(
+    name="count",
+    kind="base_tool",
+    class_name="a.Count",
+    file="a.py",
+    parameters={"type": "function", "function": {"name": "count"}},
+)
+TEACHER = InteractionSpec(name="teacher", class_name="a.Teacher", file="a.py")
+CALLED = '<tool_call>\n{"name": "count", "arguments": {}}\n</tool_call>'
+ENGINE_ROW = {"tools_kwargs": {"count": {"create_kwargs": {"start": 10}, "execute_kwargs": {"step": 2}}}}
+
+
+def engine_module(folder: Path, monkeypatch: pytest.MonkeyPatch, version: str = "0.6.1", **limits: Any) -> ModuleType:
+    return env_module(
+        folder, version, monkeypatch, ENGINE_TOOLS,
+        **{"tools": (COUNT,), "interactions": (TEACHER,), "runner": "engine", "format": "qwen", **limits},
+    )  # fmt: skip
+
+
+def play(module: ModuleType, row: dict[str, Any], *texts: str) -> tuple[list[Any], dict[str, Any]]:
+    sample = SimpleNamespace(metadata=dict(row))
+    env = module.build_env(sample=sample, args=None)
+
+    async def run() -> list[Any]:
+        seen: list[Any] = []
+        for text in texts:
+            observation, done, _ = await env.step(text)
+            seen.append("done" if done else [message["content"] for message in observation["messages"]])
+        await env.finish()
+        return seen
+
+    return asyncio.run(run()), sample.metadata["verl_rollout"]
+
+
+def test_a_tool_of_the_engine_keeps_its_state_and_is_asked_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, told = play(engine_module(tmp_path, monkeypatch), ENGINE_ROW, f"{CALLED}\n{CALLED}", CALLED, "5<|im_end|>")
+    assert seen == [["12", "14"], ["16"], "done"]
+    assert told["rollout_reward_scores"] == {"count": 16.0, "user_turn_rewards": []}
+    assert told["num_turns"] is None
+
+
+def test_a_user_of_the_engine_is_not_shown_when_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = engine_module(tmp_path, monkeypatch, max_user_turns=2)
+    row = {"interaction_kwargs": {"name": "teacher"}}
+    assert play(module, row, "1", "right") == (
+        [["go on"], "done"],
+        {"num_turns": None, "rollout_reward_scores": {"user_turn_rewards": [0.25, 0.25]}, "turns": 2},
+    )
+    assert play(module, row, "1", "2", "3")[0] == [["go on"], ["go on"], "done"], "the limit of the user's turns"
+    assert play(module, {}, "1")[0] == ["done"], "a row without interaction_kwargs has no user"
+
+
+@pytest.mark.parametrize(
+    ("version", "text", "seen"),
+    [
+        ("0.4.1", CALLED.replace("\n", ""), ["12"]),
+        ("0.6.1", CALLED.replace("\n", ""), "done"),
+        ("0.4.1", CALLED + "\n<tool_call>\n{broken\n</tool_call>", "done"),
+        ("0.6.1", CALLED + "\n<tool_call>\n{broken\n</tool_call>", ["12"]),
+        ("0.6.1", CALLED.replace("count", "other"), "done"),
+        ("0.6.1", CALLED.replace("{}", "[1]"), "done"),
+        ("0.6.1", CALLED.replace("{}", '{"boom": 1}'), "done"),
+        ("0.6.1", '<tool_call>\n["text"]\n</tool_call>', "done"),
+    ],
+)
+def test_calls_as_the_parser_of_each_engine_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, text: str, seen: Any
+) -> None:
+    module = engine_module(tmp_path, monkeypatch, version)
+    assert play(module, ENGINE_ROW, text)[0] == [seen]
+
+
+def test_the_last_answer_of_an_engine_runs_no_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = engine_module(tmp_path, monkeypatch, max_assistant_turns=2)
+    assert play(module, ENGINE_ROW, CALLED, CALLED)[0] == [["12"], "done"]
+
+
+def test_files_that_settings_name_lie_beside_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tmp_path / "project"
+    (project / "texts").mkdir(parents=True)
+    (project / "texts" / "prompts.json").write_text('{"a": 1}')
+    (project / "model.bin").write_bytes(b"1")
+    config = {"end": "!", "prompts": "texts/prompts.json", "model": "model.bin", "gone": "gone.json", "up": "../x.json"}
+    (tmp_path / "x.json").write_text("{}")
+    tool = SHOUT.model_copy(update={"config": config})
+    module = env_module(tmp_path / "out", "0.7.1", monkeypatch, tools=(tool,), project=project)
+    settings = module.CONFIGS["shout"]
+    assert Path(settings["prompts"]).read_text() == '{"a": 1}'
+    assert Path(settings["prompts"]).parent == tmp_path / "out/examples/demo/files"
+    assert (settings["model"], settings["gone"], settings["up"]) == ("model.bin", "gone.json", "../x.json")

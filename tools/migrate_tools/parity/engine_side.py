@@ -38,6 +38,7 @@ class EngineSide:
         self.job, self.tools, self.users = job, tools, users
         root = Path(job["loop_root"])
         space = _space(root, schemas)
+        self.states = space[STATES[1]]
         path = root / ROLLOUT_FILE
         self.run = compiled_method(path, "_async_rollout_a_request", space)
         self.begin = compiled_method(path, "_handle_pending_state", space)
@@ -46,7 +47,7 @@ class EngineSide:
         self, item: Mapping[str, Any], metadata: dict[str, Any], plain: Callable[[str], str]
     ) -> dict[str, Any]:
         """The turns of one conversation, and the rewards that verl leaves beside the sample."""
-        request = _Request(metadata, self.tools)
+        request = _Request(metadata, self.tools, self.states.PENDING)
         said = iter(item["texts"])
 
         async def answer(*_: Any, **__: Any) -> dict[str, Any]:
@@ -91,10 +92,10 @@ SEEN: dict[int, list[Any]] = {}
 class _Request:
     """What verl keeps of one episode, without tokens."""
 
-    def __init__(self, metadata: dict[str, Any], tools: Mapping[str, Any]) -> None:
+    def __init__(self, metadata: dict[str, Any], tools: Mapping[str, Any], state: Any) -> None:
         self.request_id = str(uuid4())
         self.number = len(SEEN)
-        self.state: Any = None
+        self.state = state
         self.messages = [SimpleNamespace(**message) for message in metadata.get("raw_prompt") or ()]
         self.tools_kwargs = {
             name: own or {} for name, own in (metadata.get("tools_kwargs") or {}).items() if name in tools
@@ -118,7 +119,8 @@ class _Request:
         return []
 
     def add_assistant_message(self, *words: Any, content: str = "", tool_calls: Any = None, **_: Any) -> None:
-        self.messages.append(SimpleNamespace(role="assistant", content=content or words[-1], tool_calls=tool_calls))
+        text = words[1] if len(words) > 1 else content
+        self.messages.append(SimpleNamespace(role="assistant", content=text, tool_calls=tool_calls))
 
     def add_tool_response_messages(self, _: Any, contents: list[Any]) -> None:
         texts = [getattr(item, "text", item) or "" for item in contents]

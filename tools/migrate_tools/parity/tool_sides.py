@@ -183,7 +183,7 @@ class OldSide:
         if isinstance(found, BaseException):
             return found
         if isinstance(found, dict):  # verl 0.5: the message itself
-            return SimpleNamespace(text=found["content"], image=None), 0.0
+            return SimpleNamespace(text=found["content"], image=None), None
         return found[0], found[1]
 
 

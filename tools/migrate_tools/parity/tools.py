@@ -202,6 +202,7 @@ def _run(context: Context, launch: Launch, place: Path, side: str) -> dict[str, 
                 Mount(place, "/work", writable=True),
                 *(old if side == "old" else (Mount(context.stage, STAGE),)),
             ),
+            cwd="/project" if side == "old" else "/work",
             env=python_env(),
             limits=Limits(seconds=SECONDS, memory_mb=4096, processes=256),
         )

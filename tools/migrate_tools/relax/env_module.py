@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import ExampleFile, Launch, MultiTurn
@@ -11,12 +12,17 @@ from migrate_tools.relax.metadata_names import RESUME_METADATA, ROLLOUT_METADATA
 from migrate_tools.relax.special_tokens import special_tokens
 from migrate_tools.verl.extract import Extracted
 from migrate_tools.verl.multi_turn import engine_version, version_pair
+from migrate_tools.verl.secrets import redact
 
 PARTS = "PARTS"
 
 
-def multi_turn_files(launch: Launch, found: Extracted, *, algo: str) -> list[ExampleFile]:
-    """The files of one launch; empty when its tools were not extracted."""
+def multi_turn_files(launch: Launch, found: Extracted, *, algo: str, project: Path | None = None) -> list[ExampleFile]:
+    """The files of one launch; empty when its tools were not extracted.
+
+    Args:
+        project: the recipe's project; text files of it that a tool's or user's settings name are copied.
+    """
     turns = launch.multi_turn
     if turns is None or found.tools is None:
         return []
@@ -25,7 +31,9 @@ def multi_turn_files(launch: Launch, found: Extracted, *, algo: str) -> list[Exa
     version = version_pair(launch.verl.version)
     family = special_tokens(str(launch.get("actor_rollout_ref.model.path") or ""))
     origin = f"Tools of {launch.script} (verl {launch.verl.version})."
+    texts = named_files(turns, project) if project is not None else {}
     values: dict[str, Any] = {
+        "files": {owner: {key: name for key, (name, _) in names.items()} for owner, names in texts.items()},
         "licence": "# " + "\n# ".join(found.tools.header.splitlines()) if found.tools.header else "",
         "title": f"Environment of {algo}, moved from verl to Relax.",
         "origin": origin,
@@ -77,6 +85,10 @@ def multi_turn_files(launch: Launch, found: Extracted, *, algo: str) -> list[Exa
             origin="rendered",
         ),
     ]
+    copied = {name: path for names in texts.values() for _, (name, path) in names.items()}
+    for name, path in sorted(copied.items()):
+        text = redact(path.read_text(encoding="utf-8"))
+        made.append(ExampleFile(path=f"{base}/{name}", text=text, origin="extracted"))
     values["title"] = f"Rollout of {algo}: answers of the model and results of its tools, in turn."
     made.append(
         ExampleFile(
@@ -86,6 +98,25 @@ def multi_turn_files(launch: Launch, found: Extracted, *, algo: str) -> list[Exa
         )
     )
     return made
+
+
+TEXT_FILES = frozenset({".json", ".jsonl", ".md", ".txt", ".yaml", ".yml"})
+MAX_COPIED = 1 << 20
+"""Bytes of a file that is copied."""
+
+
+def named_files(turns: MultiTurn, project: Path) -> dict[str, dict[str, tuple[str, Path]]]:
+    """Tool or user -> setting -> (name in the example, file) of settings that name a text file of the project."""
+    found: dict[str, dict[str, tuple[str, Path]]] = {}
+    for part in (*turns.tools, *turns.interactions):
+        for key, value in part.config.items():
+            path = project / value if isinstance(value, str) and value else None
+            if path is None or path.suffix not in TEXT_FILES or not path.is_file():
+                continue
+            if path.resolve().is_relative_to(project.resolve()) and path.stat().st_size <= MAX_COPIED:
+                name = "files/" + path.resolve().relative_to(project.resolve()).as_posix().replace("/", "_")
+                found.setdefault(part.name, {})[key] = (name, path)
+    return found
 
 
 def kept_side(turns: MultiTurn, version: tuple[int, int]) -> str:

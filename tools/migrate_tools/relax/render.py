@@ -52,7 +52,7 @@ def render_example(
     files += _reward_files(translations, extracted, launches, rewards, configs)
     files += _hook_files(recipe, translations, launches)
     files += _config_files(translations, configs)
-    files += _multi_turn_files(translations, extracted, launches)
+    files += _multi_turn_files(translations, extracted, launches, Path(recipe.project_root))
     described: set[str] = set()
     for item in translations:
         launch = launches[item.launch]
@@ -164,7 +164,10 @@ def _needs_prompt(
 
 
 def _multi_turn_files(
-    translations: Sequence[Translation], extracted: Mapping[str, Extracted | None], launches: Mapping[str, Launch]
+    translations: Sequence[Translation],
+    extracted: Mapping[str, Extracted | None],
+    launches: Mapping[str, Launch],
+    project: Path,
 ) -> list[ExampleFile]:
     """Environment, rollout and tools, once for all launches.
 
@@ -174,7 +177,7 @@ def _multi_turn_files(
     files: dict[str, ExampleFile] = {}
     for item in translations:
         found = extracted.get(item.launch)
-        for file in multi_turn_files(launches[item.launch], found, algo=item.algo) if found else ():
+        for file in multi_turn_files(launches[item.launch], found, algo=item.algo, project=project) if found else ():
             if files.setdefault(file.path, file) != file:
                 raise RefusedInput(
                     f"the launches of {item.algo} use different tools or limits",

@@ -15,7 +15,7 @@ from migrate_tools.verl.module_finder import ModuleFinder
 
 STAND_IN_FOLDER = Path(migrate_tools.__file__).parent / "relax" / "turns"
 PARTS = "PARTS"
-"""Name in the module: {"tools": {name: class or function}, "users": {name: class}, "parser": class}."""
+"""Name in the module: {"tools": {name: class or function}, "users": {name: class}, "parser": class, ...}."""
 STAND_INS = {
     "verl.tools.base_tool": "base_tool.py",
     "verl.tools.schemas": "base_tool.py",
@@ -53,11 +53,12 @@ def extract_tools(turns: MultiTurn, *, project_root: Path, recipe_root: Path, ve
         lines.append(f"from {local} import {leaf} as {local}_item")
         places[kind].append(f"{name!r}: {local}_item")
     parser = "None"
-    more = ""
+    lines.append("from verl.tools.schemas import OpenAIFunctionToolSchema")
+    more = ', "schema": OpenAIFunctionToolSchema'
     if turns.runner == "engine":
         finder.alias("engine_calls", STAND_IN_FOLDER / "engine_calls.py")
         lines.append("from engine_calls import engine_calls as engine_item, has_call as has_item")
-        more = ', "engine_calls": engine_item, "has_call": has_item'
+        more += ', "engine_calls": engine_item, "has_call": has_item'
     else:
         path, leaf = parser_class(turns.format, Path(verl.root), recipe_root)
         finder.alias("part_parser", path)
