@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from migrate_tools.mapping.turns import obstacle
+from migrate_tools.mapping.turns import error_note, obstacle
 from migrate_tools.model import AgentLoopSpec, DataSpec, InteractionSpec, Launch, MultiTurn, Note, ToolSpec, VerlRef
 from migrate_tools.relax.env_module import kept_side, multi_turn_files
 from migrate_tools.verl.extract import Extracted
@@ -233,6 +233,10 @@ def test_versions_and_sides() -> None:
         (
             MultiTurn(tools=(SHOUT.model_copy(update={"parameters": None}),)),
             "the schema of the tool shout is made when its class is",
+        ),
+        (
+            MultiTurn(tools=(ToolSpec(name="f", kind="function", class_name="f", file="a.py"),)),
+            "the schema of the function tool f is inferred when it is registered",
         ),
     ],
 )
@@ -511,3 +515,15 @@ def test_files_that_settings_name_lie_beside_the_environment(tmp_path: Path, mon
     assert Path(settings["prompts"]).read_text() == '{"a": 1}'
     assert Path(settings["prompts"]).parent == tmp_path / "out/examples/demo/files"
     assert (settings["model"], settings["gone"], settings["up"]) == ("model.bin", "gone.json", "../x.json")
+
+
+@pytest.mark.parametrize(
+    ("version", "turns", "said"),
+    [
+        ("0.4.1", MultiTurn(runner="engine"), "is dropped; an answer without any other ends the episode"),
+        ("0.5.0", MultiTurn(), "ends the episode, and rewards of tools are dropped"),
+        ("0.7.1", MultiTurn(), "an unknown or failing tool is answered with the error; a call whose JSON is broken"),
+    ],
+)
+def test_what_errors_and_rewards_do_is_said(version: str, turns: MultiTurn, said: str) -> None:
+    assert said in error_note(turns, version)

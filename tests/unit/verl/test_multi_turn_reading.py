@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from migrate_tools.model import DataSpec, MultiTurn, VerlRef
-from migrate_tools.verl.multi_turn import interaction_name, read_multi_turn
+from migrate_tools.verl.multi_turn import engine_version, interaction_name, read_multi_turn, runner
 
 TURNS = "actor_rollout_ref.rollout.multi_turn"
 AGENT = "actor_rollout_ref.rollout.agent"
@@ -213,3 +213,36 @@ def test_missing_and_broken_files_are_named(recipe: Path, text: str | None) -> N
     found = turns(recipe, **{f"{TURNS}.tool_config_path": "bad.yaml"})
     assert found.tools == ()
     assert len(found.missing) == (0 if text == "- 1\n" else 1)
+
+
+def test_environments_of_forks_are_named(recipe: Path) -> None:
+    found = read(recipe, **{f"{AGENT}.activate_agent": True})
+    assert found is not None
+    assert "DeepEyes' own registry" in found.missing[0].text
+    assert read(recipe, **{f"{AGENT}.activate_agent": False}) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "mode", "form", "wanted"),
+    [
+        ("0.4.1", "sglang", "sync", "hermes", "engine"),
+        ("0.6.1", "sglang", "sync", "hermes", "engine"),
+        ("0.6.1", "sglang", "async", "hermes", "agent_loop"),
+        ("0.6.1", "vllm", "sync", "hermes", "agent_loop"),
+        ("0.7.1", "sglang", "sync", "hermes", "agent_loop"),
+        ("0.7.1", "sglang", "async", "qwen", "engine"),
+        ("0.9.1", "vllm", "async", "chatml", "engine"),
+    ],
+)
+def test_who_runs_the_turns(version: str, name: str, mode: str, form: str, wanted: str) -> None:
+    config = {
+        "actor_rollout_ref.rollout.name": name,
+        "actor_rollout_ref.rollout.mode": mode,
+        f"{TURNS}.format": form,
+    }
+    assert runner(config, version) == wanted
+
+
+def test_the_release_of_an_engine() -> None:
+    versions = ("0.3.0", "0.4.1", "0.5.0", "0.6.1", "0.7.1", "0.9.1")
+    assert [engine_version(text) for text in versions] == ["0.4.1", "0.4.1", "0.5.0", "0.6.1", "0.4.1", "0.4.1"]

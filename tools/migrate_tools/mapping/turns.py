@@ -41,6 +41,8 @@ def obstacle(turns: MultiTurn, verl_version: str = "") -> str:
             return f"the tools of {tool.class_name} are asked from MCP servers when training starts"
         if tool.kind == "base_tool" and tool.parameters is None:
             return f"the schema of the tool {tool.name} is made when its class is"
+        if tool.kind == "function" and tool.parameters is None:
+            return f"the schema of the function tool {tool.name} is inferred when it is registered"
     if not turns.tools and not turns.interactions:
         return "multi-turn is on and no tool is named"
     return ""
@@ -57,6 +59,23 @@ def _without_agent_name(draft: Draft, turns: MultiTurn) -> str:
     return (
         "rows choose verl's tool agent loop by their column agent_name, which is not known here; a row without it is "
         f"single-turn in verl and may {'be answered by a user' if turns.interactions else 'use tools'} in Relax"
+    )
+
+
+def error_note(turns: MultiTurn, verl_version: str) -> str:
+    """What a call that cannot be run does, and where the rewards of tools go, as this verl has it."""
+    version = version_pair(verl_version)
+    if turns.runner == "engine":
+        return "a call of an unknown tool or with broken JSON is dropped; an answer without any other ends the episode"
+    if version < (0, 6):
+        return (
+            "a call that fails, of an unknown tool or with broken JSON ends the episode, and rewards of tools are "
+            "dropped, as in verl"
+        )
+    return (
+        "an unknown or failing tool is answered with the error; a call whose JSON is broken is dropped by the parser "
+        f"{turns.format}, and an answer without any other call ends the episode, as in verl. Rewards of tools reach "
+        "the scorer as extra_info['tool_rewards'] and nothing else"
     )
 
 
@@ -87,6 +106,8 @@ def place_turns(draft: Draft) -> dict[str, object]:
     draft.say(
         TURNS + "interaction_config_path", "derived", (f"file: env_{algo}.py",), "the example's environment answers"
     )
+    if turns.tools:
+        draft.note("tool-errors", error_note(turns, draft.facts.launch.verl.version), TURNS + "enable")
     limits = ("max_assistant_turns", "max_user_turns", "max_turns", "max_parallel_calls", "format")
     cuts = ("max_tool_response_length", "tool_response_truncate_side")
     draft.say(

@@ -108,14 +108,16 @@ MAX_COPIED = 1 << 20
 def named_files(turns: MultiTurn, project: Path) -> dict[str, dict[str, tuple[str, Path]]]:
     """Tool or user -> setting -> (name in the example, file) of settings that name a text file of the project."""
     found: dict[str, dict[str, tuple[str, Path]]] = {}
-    for part in (*turns.tools, *turns.interactions):
-        for key, value in part.config.items():
+    parts = [(tool.name, tool.config) for tool in turns.tools]
+    parts += [(user.name, user.config) for user in turns.interactions]
+    for owner, config in parts:
+        for key, value in config.items():
             path = project / value if isinstance(value, str) and value else None
             if path is None or path.suffix not in TEXT_FILES or not path.is_file():
                 continue
             if path.resolve().is_relative_to(project.resolve()) and path.stat().st_size <= MAX_COPIED:
                 name = "files/" + path.resolve().relative_to(project.resolve()).as_posix().replace("/", "_")
-                found.setdefault(part.name, {})[key] = (name, path)
+                found.setdefault(owner, {})[key] = (name, path)
     return found
 
 

@@ -105,6 +105,8 @@ class _Reader:
             reader = ContractReader(self.project_root, self.recipe_root, self.verl, self.reward)
             spec, notes = reader.complete(spec, missing)
             self.notes += notes
+        if spec.tool_images and not spec.multimodal:  # the rows have images: their class gives them to tools
+            spec = spec.model_copy(update={"multimodal": (spec.image_key,)})
         self._check_sources(spec, bool(facts))
         spec, about_prompts = with_prompt_form(spec, self.verl.root)
         return spec, (*self.notes, *about_prompts)

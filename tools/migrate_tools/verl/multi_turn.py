@@ -20,6 +20,11 @@ from migrate_tools.verl.tools_reader import ToolReader
 TURNS, AGENT = "actor_rollout_ref.rollout.multi_turn", "actor_rollout_ref.rollout.agent"
 OWN_LOOPS = frozenset({"", "single_turn_agent", "tool_agent"})
 """Loops that verl itself has."""
+REGISTRIES = {
+    f"{AGENT}.activate_agent": "DeepEyes' own registry (ToolBase classes that rows choose by env_name)",
+    "actor_rollout_ref.agent.enable_agent": "those of a verl-tool server",
+}
+"""Settings of forks that bring their own environments -> what these are."""
 CLASS_KEYS = ("agent_loop_manager_class", "agent_loop_manager_cls")
 MAX_SEARCHED = 4000
 
@@ -41,6 +46,10 @@ def read_multi_turn(
     def turn(name: str, default: Any = None) -> Any:
         return config.get(f"{TURNS}.{name}", default)
 
+    for key, what in REGISTRIES.items():
+        if config.get(key) in (True, "True", "true"):
+            note = f"{key}: the tools are {what}, not verl's; environments of that kind are not migrated"
+            return MultiTurn(missing=(Note(code="own-registry", text=note),))
     default_loop = _text(config.get(f"{AGENT}.default_agent_loop"))
     row_loops = "agent_name" in data.columns or any(line.endswith("rewrites agent_name") for line in data.row_moved)
     tool_file = _text(turn("tool_config_path")) or _text(config.get("data.tool_config_path"))
