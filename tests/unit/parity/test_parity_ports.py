@@ -77,6 +77,15 @@ def test_an_equal_port_passes_with_both_sides_tested(
     assert evidence["lists"] == {"calls": 12, "problems": []}
 
 
+def test_a_small_budget_is_enough_for_a_small_scorer(
+    bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "POWER_SECONDS", 60.0)
+    result = bench(GSM).check(cases=80)
+    assert result.status == "passed", (result.summary, result.evidence.get("power"))
+    assert result.evidence["accepted"] >= 0.25
+
+
 def test_cases_that_see_too_little_fail_an_equal_port_and_show_what_they_miss(
     bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
