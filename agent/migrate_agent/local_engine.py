@@ -125,6 +125,7 @@ class LocalEngine:
         extracted: Mapping[str, dict[str, Any]],
         request: RunRequest,
     ) -> Example:
+        from migrate_tools.relax.env_module import checkout_base_env
         from migrate_tools.relax.render import render_example
 
         rewards = _rewards(translations, extracted)
@@ -135,6 +136,7 @@ class LocalEngine:
             algo=request.algo,
             relax_version=self._contract(request).title,
             mode_default=request.mode_default,
+            base_env=checkout_base_env(Path(request.relax_root)) if request.relax_root else "",
         )
 
     def check(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from migrate_tools.mapping.turns import error_note, obstacle
 from migrate_tools.model import AgentLoopSpec, DataSpec, InteractionSpec, Launch, MultiTurn, Note, ToolSpec, VerlRef
-from migrate_tools.relax.env_module import kept_side, multi_turn_files
+from migrate_tools.relax.env_module import checkout_base_env, kept_side, multi_turn_files
 from migrate_tools.verl.extract import Extracted
 from migrate_tools.verl.multi_turn import version_pair
 from writer_inputs import make_launch
@@ -66,6 +66,7 @@ def env_module(
     code: str = TOOLS,
     data: DataSpec | None = None,
     project: Path | None = None,
+    base_env: str = "",
     **limits: Any,
 ) -> ModuleType:
     """The environment of a launch with one tool, imported."""
@@ -79,7 +80,7 @@ def env_module(
     )
     tools = Extracted(code=code, entry="PARTS", is_async=False)
     found = Extracted(code="", entry="x", is_async=False, tools=tools)
-    files = multi_turn_files(launch, found, algo="demo", project=project)
+    files = multi_turn_files(launch, found, algo="demo", project=project, base_env=base_env)
     for file in files:
         path = folder / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -527,3 +528,30 @@ def test_files_that_settings_name_lie_beside_the_environment(tmp_path: Path, mon
 )
 def test_what_errors_and_rewards_do_is_said(version: str, turns: MultiTurn, said: str) -> None:
     assert said in error_note(turns, version)
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        (None, False),
+        ("import abc\nfrom typing import Any\nclass BaseInteractionEnv(abc.ABC): ...\n", True),
+        ("import torch\nclass BaseInteractionEnv: ...\n", False),
+        ("from .other import x\nclass BaseInteractionEnv: ...\n", False),
+        ("class Other: ...\n", False),
+        ("class BaseInteractionEnv(", False),
+    ],
+)
+def test_the_base_class_of_the_checkout_is_taken_where_it_stands_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, taken: bool
+) -> None:
+    path = tmp_path / "relax" / "examples" / "deepeyes" / "base_env.py"
+    path.parent.mkdir(parents=True)
+    if text is not None:
+        path.write_text(text)
+    found = checkout_base_env(tmp_path / "relax")
+    assert found == (text if taken else "")
+    module = env_module(tmp_path / "out", "0.7.1", monkeypatch, base_env=found)
+    written = (tmp_path / "out" / "examples" / "demo" / "base_env.py").read_text()
+    assert (written == text) is taken
+    env = module.build_env(sample=SimpleNamespace(metadata={}), args=None)
+    assert (env.reset(), env.close()) == (({}, {}), None), "nothing is left to the base class"

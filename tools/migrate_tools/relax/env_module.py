@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,14 @@ from migrate_tools.verl.secrets import redact
 PARTS = "PARTS"
 
 
-def multi_turn_files(launch: Launch, found: Extracted, *, algo: str, project: Path | None = None) -> list[ExampleFile]:
+def multi_turn_files(
+    launch: Launch, found: Extracted, *, algo: str, project: Path | None = None, base_env: str = ""
+) -> list[ExampleFile]:
     """The files of one launch; empty when its tools were not extracted.
 
     Args:
         project: the recipe's project; text files of it that a tool's or user's settings name are copied.
+        base_env: text of the Relax checkout's own base class; empty: ours.
     """
     turns = launch.multi_turn
     if turns is None or found.tools is None:
@@ -81,8 +86,8 @@ def multi_turn_files(launch: Launch, found: Extracted, *, algo: str, project: Pa
         ),
         ExampleFile(
             path=f"{base}/base_env.py",
-            text=format_python(render_template("base_env.py.j2", **values)),
-            origin="rendered",
+            text=base_env or format_python(render_template("base_env.py.j2", **values)),
+            origin="extracted" if base_env else "rendered",
         ),
     ]
     copied = {name: path for names in texts.values() for _, (name, path) in names.items()}
@@ -98,6 +103,27 @@ def multi_turn_files(launch: Launch, found: Extracted, *, algo: str, project: Pa
         )
     )
     return made
+
+
+BASE_ENV = "examples/deepeyes/base_env.py"
+"""Where a Relax checkout has the base class of environments (Relax contract, section 5)."""
+
+
+def checkout_base_env(root: Path) -> str:
+    """The base class that a Relax checkout has; empty when it has none that stands on its own."""
+    path = root / BASE_ENV
+    if not path.is_file():
+        return ""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return ""
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {"." * node.level + (node.module or "") for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    alone = all(name.partition(".")[0] in sys.stdlib_module_names for name in imported)
+    named = any(isinstance(node, ast.ClassDef) and node.name == "BaseInteractionEnv" for node in tree.body)
+    return text if alone and named else ""
 
 
 TEXT_FILES = frozenset({".json", ".jsonl", ".md", ".txt", ".yaml", ".yml"})

@@ -32,6 +32,7 @@ def render_example(
     algo: str,
     relax_version: str,
     mode_default: Mode = "sync",
+    base_env: str = "",
 ) -> Example:
     """All files of an example, relative to the Relax root.
 
@@ -39,6 +40,7 @@ def render_example(
         extracted: launch name -> its reward; None or absent when it has no function to call.
         relax_version: name of the flag contract, for the README.
         mode_default: mode of the scripts when none is given.
+        base_env: the base class of environments that the Relax checkout has; empty: ours.
 
     Raises:
         RefusedInput: there is no launch to write, or the launches cannot share one example.
@@ -52,7 +54,7 @@ def render_example(
     files += _reward_files(translations, extracted, launches, rewards, configs)
     files += _hook_files(recipe, translations, launches)
     files += _config_files(translations, configs)
-    files += _multi_turn_files(translations, extracted, launches, Path(recipe.project_root))
+    files += _multi_turn_files(translations, extracted, launches, Path(recipe.project_root), base_env)
     described: set[str] = set()
     for item in translations:
         launch = launches[item.launch]
@@ -168,6 +170,7 @@ def _multi_turn_files(
     extracted: Mapping[str, Extracted | None],
     launches: Mapping[str, Launch],
     project: Path,
+    base_env: str,
 ) -> list[ExampleFile]:
     """Environment, rollout and tools, once for all launches.
 
@@ -177,7 +180,11 @@ def _multi_turn_files(
     files: dict[str, ExampleFile] = {}
     for item in translations:
         found = extracted.get(item.launch)
-        for file in multi_turn_files(launches[item.launch], found, algo=item.algo, project=project) if found else ():
+        for file in (
+            multi_turn_files(launches[item.launch], found, algo=item.algo, project=project, base_env=base_env)
+            if found
+            else ()
+        ):
             if files.setdefault(file.path, file) != file:
                 raise RefusedInput(
                     f"the launches of {item.algo} use different tools or limits",
