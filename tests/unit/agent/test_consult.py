@@ -13,6 +13,7 @@ from migrate_agent.engine import CPU_RUNGS, Draft
 from migrate_agent.graph import run_graph
 from migrate_agent.llm.context import GUIDE
 from migrate_agent.llm.errors import BudgetSpent, EndpointError, RefusedAnswer
+from migrate_agent.llm.items import items
 from migrate_agent.nodes import Context
 from migrate_agent.request import RunRequest
 from migrate_agent.runs import RunFolder, new_run, open_run
@@ -316,6 +317,16 @@ def test_items_come_in_a_fixed_order(request_value: RunRequest) -> None:
     go(run, engine, model)
     names = [purpose.partition(" #")[0] for purpose in model.purposes]
     assert names == ["check:contract", "check:parity:run_a", "setting:a.c", "setting:z.b"]
+
+
+def test_cases_that_are_too_weak_are_not_asked_about(request_value: RunRequest) -> None:
+    power = {"seeded": 20, "caught": 15}
+    weak = CheckResult(
+        name="parity:run_a", rung=3, status="failed", summary="too weak", evidence={"mismatches": 0, "power": power}
+    )
+    differing = weak.model_copy(update={"evidence": {"mismatches": 1, "power": power}})
+    assert items(recipe_value(), (), [weak]) == ()
+    assert [item.name for item in items(recipe_value(), (), [differing])] == ["parity:run_a"]
 
 
 def test_questions_are_bounded_and_quote_what_others_wrote(request_value: RunRequest) -> None:
