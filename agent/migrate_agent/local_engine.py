@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from migrate_tools.verl.extract import Extracted
 
 
+SECOND_CASES = 400
+"""Cases of the second look at least: the few of a small comparison are the same every time."""
+SECOND_SALT = 1_000_003
 GUARDED_ROWS = 5_000
 """Rows of a file whose values an edit of a model may not hold; the cases are made of fewer."""
 
@@ -164,18 +167,19 @@ class LocalEngine:
         self, recipe: Recipe, draft: Draft, request: RunRequest, stage: Path, work: Path
     ) -> tuple[CheckResult, ...]:
         from migrate_tools.parity.compare import run_parity
-        from migrate_tools.parity.frozen import Budget
+        from migrate_tools.parity.oracle import Budget, freeze
 
         place = work / "second_look"
-        more = 2 * (request.parity_cases or Budget().cases)
-        wider = request.model_copy(update={"parity_cases": more})
-        frozen = {launch.name: self.freeze(recipe, launch, wider, place) for launch in recipe.launches}
-        known = {name: meta for name, meta in frozen.items() if meta is not None}
-        context = self._context(recipe, draft, known, wider, stage, place)
+        cases = max(SECOND_CASES, 2 * (request.parity_cases or Budget().cases))
+        budget = Budget(seconds=request.parity_seconds or Budget().seconds, cases=cases, salt=SECOND_SALT)
+        known = {
+            launch.name: dict(freeze(recipe, launch, sandbox=self.sandbox, work=place, budget=budget).meta)
+            for launch in recipe.launches
+        }
+        context = self._context(recipe, draft, known, request, stage, place)
         return tuple(
             run_parity(context, launch, (context.cases or {})[launch.name], thorough=False)
             for launch in recipe.launches
-            if launch.name in known
         )
 
     def smoke(

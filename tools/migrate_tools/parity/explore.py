@@ -80,6 +80,7 @@ class Search:
         self._cases: list[dict[str, Any]] = []
         self._score = old_side.make_runner(job, rows, self._cases, 0)
         self._sites = 0
+        self._salt = int(job.get("salt", 0))
         self._log = (folder / LOG).open("a", encoding="utf-8")
 
     def run(self, index: int) -> dict[str, Any]:
@@ -102,7 +103,7 @@ class Search:
         return {"kind": record["kind"]}
 
     def _made(self, index: int) -> Case:
-        row, family, raw, length = self._guide.propose(index)
+        row, family, raw, length = self._guide.propose(index + self._salt)
         return make_case(row, family, raw, self._prompts[row], self._decoding, self._markers, length=length)
 
     def _noted(self, record: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:

@@ -22,6 +22,8 @@ class Budget:
 
     seconds: float = 20.0
     cases: int = 600
+    salt: int = 0
+    """Another number makes other cases of the same kinds."""
 
 
 @dataclass(frozen=True)
