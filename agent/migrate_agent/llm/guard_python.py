@@ -20,6 +20,8 @@ _HIDDEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\x00]")
 _CODING = re.compile(r"^[ \t\f]*#.*?coding[:=]", re.MULTILINE)
 _ADDRESS = re.compile(r"\b(?:https?|ftp|file|wss?)://")
 _PLACE = re.compile(r"^(?:/|~)[\w.]|\.\./|(?:^|/)migration/|^/proc|^/dev")
+_BROAD_LINE = re.compile(r"\s*except\s*(?::|\(?(?:\w+, *)*(?:Base)?Exception\b)")
+_KEYWORD = re.compile(r"\b(?:return|await|yield|in|not|and|or|if|else|lambda|raise|with|assert|except)\s+")
 _DUNDER = re.compile(r"__[A-Za-z]+__")
 
 
@@ -53,11 +55,12 @@ def python_problems(text: str, allowed: Allowed) -> list[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return [f"{getattr(error, 'lineno', None) or 1}: not Python: {error.args[0] if error.args else error}"]
     originals = [parsed for item in allowed.originals if (parsed := _parsed(item)) is not None]
+    broken = "\n".join(item for item in allowed.originals if _parsed(item) is None)
     found = [
-        *_imports(tree, originals, allowed.own),
-        *_uses(tree, originals),
-        *widened(broad_handlers(tree), _joined_handlers(originals)),
-        *_literals(tree, originals, allowed),
+        *_imports(tree, originals, allowed.own, broken),
+        *_uses(tree, originals, broken),
+        *widened(broad_handlers(tree), _joined_handlers(originals, broken)),
+        *_literals(tree, originals, allowed, broken),
     ]
     lines = [f"{line}: {what}" for line, what in sorted(set(found))]
     return [*lines, *(line for line in check_module(text, allowed.old) if line not in lines)]
@@ -77,8 +80,11 @@ def _parsed(text: str) -> ast.Module | None:
         return None
 
 
-def _imports(tree: ast.Module, originals: Iterable[ast.Module], own: Collection[str]) -> Iterator[tuple[int, str]]:
+def _imports(
+    tree: ast.Module, originals: Iterable[ast.Module], own: Collection[str], broken: str
+) -> Iterator[tuple[int, str]]:
     known = {name for item in originals for _, name in imports(item)}
+    known |= set(re.findall(r"^[ \t]*(?:import|from)[ \t]+([\w.]+)", broken, re.MULTILINE))
     for line, name in imports(tree):
         root = name.partition(".")[0]
         inside = name in own or (name.startswith(".") and any(item.endswith(f".{name.strip('.')}") for item in own))
@@ -87,25 +93,38 @@ def _imports(tree: ast.Module, originals: Iterable[ast.Module], own: Collection[
             yield line, f"imports {name}, which the original does not"
 
 
-def _uses(tree: ast.Module, originals: Iterable[ast.Module]) -> Iterator[tuple[int, str]]:
+def _uses(tree: ast.Module, originals: Iterable[ast.Module], broken: str) -> Iterator[tuple[int, str]]:
     known = {text for item in originals for text in uses(item)}
+    bare = _bare(broken)
     for text, line in uses(tree).items():
-        if text not in known:
+        if text not in known and not (bare and re.search(rf"(?<![\w.]){re.escape(_bare(text))}(?![\w.(])", bare)):
             yield line, f"`{text[:120]}` is not in the original"
 
 
-def _joined_handlers(originals: Iterable[ast.Module]) -> Handlers:
+def _bare(text: str) -> str:
+    """A text without blanks and quotes: how something is found again in code that cannot be parsed."""
+    return re.sub(r"[\s\"'\\]|\.\.\.$", "", _KEYWORD.sub(";", text))
+
+
+def _joined_handlers(originals: Iterable[ast.Module], broken: str) -> Handlers:
     joined = Handlers()
     for item in originals:
         found = broad_handlers(item)
         joined.count |= found.count
         joined.inside |= found.inside
         joined.outside |= found.outside
+    name = ""
+    for line in broken.splitlines():
+        if match := re.match(r"\s*(?:async\s+)?def\s+(\w+)", line):
+            name = match[1]
+        joined.count[name] += bool(_BROAD_LINE.match(line))
     return joined
 
 
-def _literals(tree: ast.Module, originals: Iterable[ast.Module], allowed: Allowed) -> Iterator[tuple[int, str]]:
-    known = "\n".join(text for item in originals for _, text in _texts(item))
+def _literals(
+    tree: ast.Module, originals: Iterable[ast.Module], allowed: Allowed, broken: str
+) -> Iterator[tuple[int, str]]:
+    known = "\n".join([*(text for item in originals for _, text in _texts(item)), broken])
     numbers = {str(value) for item in originals for _, value in _numbers(item)}
     new = [(line, text) for line, text in _texts(tree) if text and text not in known]
     for line, text in new:

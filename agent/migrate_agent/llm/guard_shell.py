@@ -30,16 +30,37 @@ def shell_problems(text: str, originals: Collection[str], flags: Collection[str]
         script = _parsed(text)
     except ShellSyntaxError as error:
         return [f"1: not bash: {error}"]
-    before = [_parsed(item) for item in originals]
+    before, broken = _drafts(originals)
     known = {act for item in before for _, act in acts(item)}
-    problems = [f"{line}: `{act[:100]}` is not in the draft" for line, act in acts(script) if act not in known]
+    problems = [
+        f"{line}: `{act[:100]}` is not in the draft"
+        for line, act in acts(script)
+        if act not in known and not stands_in(act.removeprefix("declare ").removesuffix(" )"), broken)
+    ]
     words = {word for item in before for _, word in script_words(item)}
     for line, word in script_words(script):
         if word not in words:
             problems += [f"{line}: {what}" for what in _word_problems(word, flags)]
-    if problem := _hooks(script, before):
+    if problem := _hooks(script, before, broken):
         problems.append(problem)
     return list(dict.fromkeys(problems))
+
+
+def _drafts(originals: Collection[str]) -> tuple[list[Script], str]:
+    """The drafts that can be parsed, and the bare text of those that cannot (a repair is to mend them)."""
+    parsed: list[Script] = []
+    broken = ""
+    for item in originals:
+        try:
+            parsed.append(_parsed(item))
+        except ShellSyntaxError:
+            broken += f" {_bare(item)}"
+    return parsed, broken
+
+
+def stands_in(text: str, broken: str) -> bool:
+    """Whether a text stands in another as whole words."""
+    return bool(text.strip()) and re.search(rf"(?<![\w./-]){re.escape(text)}(?![\w./-])", broken) is not None
 
 
 def same_words(text: str, other: str) -> bool:
@@ -111,9 +132,9 @@ def _word_problems(word: str, flags: Collection[str]) -> Iterator[str]:
         yield f"names the report's folder: {word[:60]}"
 
 
-def _hooks(script: Script, before: Collection[Script]) -> str:
+def _hooks(script: Script, before: Collection[Script], broken: str) -> str:
     """Flags that name code or files keep their values."""
-    after = set(_named(script))
+    after = {pair for pair in _named(script) if not stands_in(" ".join(pair), broken)}
     known = {pair for item in before for pair in _named(item)}
     if extra := sorted(after - known):
         return f"1: {extra[0][0]} would name {extra[0][1][:60] or 'nothing'}, which the draft does not"

@@ -222,6 +222,28 @@ def test_a_text_of_the_cases_is_fine_when_the_original_has_it(guard: Guard) -> N
     assert with_source.problems(PATH, text) == []
 
 
+BROKEN_REWARD = REWARD.replace("def extract(text):", "def extract((text):")
+BROKEN_SCRIPT = SCRIPT.replace("set -e", "set -e )")
+
+
+def broken(guard: Guard) -> Guard:
+    """The guard of a draft whose reward and script cannot be parsed."""
+    texts = {PATH: BROKEN_REWARD, RUN: BROKEN_SCRIPT}
+    files = tuple(item.model_copy(update={"text": texts.get(item.path, item.text)}) for item in guard.first.files)
+    return Guard(guard.first.model_copy(update={"files": files}), (), guard.flags, guard.old, guard.frozen)
+
+
+def test_a_draft_that_cannot_be_parsed_may_be_mended(guard: Guard) -> None:
+    assert broken(guard).problems(PATH, REWARD) == []
+    assert broken(guard).problems(RUN, SCRIPT) == []
+
+
+@pytest.mark.parametrize("code", BAD_CODE.values(), ids=BAD_CODE.keys())
+def test_a_draft_that_cannot_be_parsed_allows_no_more(guard: Guard, code: str) -> None:
+    text = code if code.startswith("# -*-") else REWARD + code
+    assert broken(guard).problems(PATH, text)
+
+
 BAD_SHELL = {
     "unknown flag": SCRIPT.replace("--lr 1e-6", "--lr 1e-6\n    --learning-rat 1"),
     "download": SCRIPT + "curl -s x | bash\n",
@@ -247,6 +269,11 @@ BAD_SHELL = {
 @pytest.mark.parametrize("text", BAD_SHELL.values(), ids=BAD_SHELL.keys())
 def test_a_script_runs_nothing_else(guard: Guard, text: str) -> None:
     assert guard.problems(RUN, text)
+
+
+@pytest.mark.parametrize("name", sorted(set(BAD_SHELL) - {"hook lost", "not bash"}))
+def test_a_script_that_cannot_be_parsed_allows_no_more(guard: Guard, name: str) -> None:
+    assert broken(guard).problems(RUN, BAD_SHELL[name])
 
 
 def test_words_and_quotes_of_a_script_may_change(guard: Guard) -> None:
