@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from migrate_tools.errors import RefusedInput
+from migrate_tools.mapping.loops import loops_obstacle
 from migrate_tools.model import Launch, MultiTurn, Note, Recipe, SourceRef, Translation
 from migrate_tools.verl.agent_loops import is_agentic
 
@@ -141,7 +142,7 @@ def _turns(turns: MultiTurn) -> Iterator[str]:
     for user in turns.interactions:
         yield f"  user      {user.name}: {user.class_name} ({user.file or 'not found'})"
     for loop in turns.loops:
-        form = f"not translated: {loop.obstacle}" if loop.obstacle else _LOOP_FORMS[is_agentic(turns)]
+        form = "not translated, see below" if loops_obstacle(turns) else _LOOP_FORMS[is_agentic(turns)]
         yield f"  loop      {loop.name}: {loop.class_name} ({loop.file or 'not found'}): {form}"
     limits = {"assistant turns": turns.max_assistant_turns, "user turns": turns.max_user_turns}
     shown = ", ".join(f"{count} {name}" for name, count in limits.items() if count is not None) or "no limit"
