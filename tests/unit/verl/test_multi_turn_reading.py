@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from migrate_tools.model import DataSpec, MultiTurn, VerlRef
-from migrate_tools.verl.multi_turn import engine_version, interaction_name, read_multi_turn, runner
+from migrate_tools.verl.multi_turn import engine_version, interaction_name, nobody_runs, read_multi_turn, runner
 
 TURNS = "actor_rollout_ref.rollout.multi_turn"
 AGENT = "actor_rollout_ref.rollout.agent"
@@ -246,3 +246,22 @@ def test_who_runs_the_turns(version: str, name: str, mode: str, form: str, wante
 def test_the_release_of_an_engine() -> None:
     versions = ("0.3.0", "0.4.1", "0.5.0", "0.6.1", "0.7.1", "0.9.1")
     assert [engine_version(text) for text in versions] == ["0.4.1", "0.4.1", "0.5.0", "0.6.1", "0.4.1", "0.4.1"]
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "mode", "said"),
+    [
+        ("0.4.0", "vllm", "async", "its chat scheduler"),
+        ("0.4.1", "sglang", "async", "its chat scheduler"),
+        ("0.4.1", "vllm", "sync", "every row is single-turn"),
+        ("0.6.1", "vllm", "sync", "every row is single-turn"),
+        ("0.6.1", "vllm", "async", ""),
+        ("0.6.1", "sglang", "sync", ""),
+        ("0.7.1", "vllm", "sync", ""),
+    ],
+)
+def test_where_nobody_runs_the_turns(version: str, name: str, mode: str, said: str) -> None:
+    config = {"actor_rollout_ref.rollout.name": name, "actor_rollout_ref.rollout.mode": mode}
+    notes = nobody_runs(config, version)
+    assert len(notes) == bool(said)
+    assert not said or said in notes[0].text

@@ -79,7 +79,7 @@ def read_multi_turn(
         max_parallel_calls=_number(turn("max_parallel_calls")) or 1,
         max_tool_response_length=_number(turn("max_tool_response_length")) or 256,
         truncate_side=_text(turn("tool_response_truncate_side")) or "middle",
-        missing=tuple(dict.fromkeys(reader.missing)),
+        missing=tuple(dict.fromkeys([*reader.missing, *nobody_runs(config, verl.version)])),
     )
 
 
@@ -98,6 +98,24 @@ def runner(config: Mapping[str, Any], version: str) -> Literal["agent_loop", "en
         return "agent_loop"
     name, mode = (_text(config.get(f"actor_rollout_ref.rollout.{key}")) for key in ("name", "mode"))
     return "engine" if mode in ("", "sync") and name.startswith("sglang") else "agent_loop"
+
+
+def nobody_runs(config: Mapping[str, Any], version: str) -> list[Note]:
+    """Why this verl runs neither tools nor users for a launch; empty where it does.
+
+    Up to 0.4 only the SGLang rollout does, and a chat scheduler in the mode async; up to 0.6 the agent loops run in the
+    mode async only.
+    """
+    if runner(config, version) == "engine" or version_pair(version) >= (0, 7):
+        return []
+    name, mode = (_text(config.get(f"actor_rollout_ref.rollout.{key}")) for key in ("name", "mode"))
+    if version_pair(version) < (0, 5) and mode == "async":
+        text = f"verl {version} runs tools in its chat scheduler when rollout.mode is async, which is not migrated"
+    elif mode in ("", "sync"):
+        text = f"verl {version} runs no turns in the mode sync with {name or 'no engine'}: every row is single-turn"
+    else:
+        return []
+    return [Note(code="nobody-runs", text=text)]
 
 
 def engine_version(version: str) -> str:
