@@ -2,9 +2,10 @@
 
     python benchmarks/repairs.py [--driver none|right|wrong|live] [--scorer NAME] [--cases N] [--json OUT]
 
-A task is a draft with one fault (or one thing left over), run through the real graph with rungs 0 and 3 and the static
-half of rung 1. Drivers: `none` asks no model; `right` holds the right edit (the upper bound of the loop); `wrong` gives
-a lazy, a plausible and a cheating edit in turn; `live` asks MIGRATE_AGENT_MODEL. Prints a Markdown table.
+A task is a draft with one fault (or one thing left over), run through the real graph with rungs 0 and 3, the static
+half of rung 1 and the second look at mended rewards. Drivers: `none` asks no model; `right` holds the right edit (the
+upper bound of the loop); `wrong` gives a lazy, a plausible and a cheating edit in turn; `live` asks
+MIGRATE_AGENT_MODEL. Prints a Markdown table.
 """
 
 from __future__ import annotations
@@ -167,7 +168,11 @@ class BenchEngine(LocalEngine):
     def second_look(
         self, recipe: Recipe, draft: Draft, request: RunRequest, stage: Path, work: Path
     ) -> tuple[CheckResult, ...]:
-        return ()
+        key = "second " + short_hash(json.dumps([(item.path, item.text) for item in draft.example.files]))
+        known = _CHECKED.setdefault(self.bench.name, {})
+        if key not in known:
+            known[key] = super().second_look(self.bench.context.recipe, draft, request, stage, self.bench.context.work)
+        return known[key]
 
     def smoke(
         self, recipe: Recipe, draft: Draft, request: RunRequest, stage: Path, work: Path
