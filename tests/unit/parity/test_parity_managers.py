@@ -289,6 +289,49 @@ def test_what_an_own_manager_adds_is_seen(bench: Callable[..., Any], bonus: floa
         assert "reward 0.25 became 0.0" in result.summary or "reward 1.25 became 1.0" in result.summary
 
 
+CHANGED = """
+import torch
+
+
+class NaiveRewardManager:
+    def __init__(self, tokenizer, num_examine, compute_score=None, reward_fn_key="data_source"):
+        self.tokenizer, self.compute_score = tokenizer, compute_score
+
+    def __call__(self, data, return_dict=False):
+        reward = torch.zeros_like(data.batch["responses"], dtype=torch.float32)
+        width = data.batch["prompts"].shape[-1]
+        for i in range(len(data)):
+            item = data[i]
+            length = item.batch["attention_mask"][width:].sum()
+            text = self.tokenizer.decode(item.batch["responses"][:length], skip_special_tokens=True)
+            reward[i, length - 1] = self.compute_score(
+                data_source=item.non_tensor_batch["data_source"], solution_str=text,
+                ground_truth=item.non_tensor_batch["reward_model"]["ground_truth"],
+                extra_info=item.non_tensor_batch.get("extra_info", {})) * FACTOR
+        return {"reward_tensor": reward, "reward_extra_info": {"method": ["changed"] * len(data)}}
+"""
+
+
+@pytest.mark.jail
+@pytest.mark.parametrize(("factor", "status"), [(1.0, "passed"), (0.5, "failed")])
+def test_a_manager_that_a_fork_has_changed_is_run_itself(bench: Callable[..., Any], factor: float, status: str) -> None:
+    scorer = """
+        def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+            return 1.0 if str(ground_truth) in solution_str else 0.0
+    """
+    made = bench(scorer, version="0.6.1")
+    file = Path(made.launch.verl.root, "verl/workers/reward_manager/naive.py")
+    file.parent.mkdir(parents=True)
+    file.write_text(CHANGED.replace("FACTOR", str(factor)), encoding="utf-8")
+    result = made.check(cases=40)
+    assert result.status == status, result.summary
+    assert made.freeze().meta["own_class"] is True
+    if status == "passed":
+        assert "T07-metric-not-logged" in {item["id"] for item in result.evidence["tolerances"]}
+    else:
+        assert "reward 0.5 became 1.0" in result.summary
+
+
 @pytest.mark.parametrize(
     ("model", "real", "why"),
     [

@@ -136,7 +136,7 @@ def _invoke(
     if manager.name == "batch":
         return _batch(manager, function, [(source, call.text, truth, extra)])[0]
     if manager.name == "prime":
-        return function(source, call.text, truth, call.row.get("extra_info") and extra)
+        return function(source, call.text, truth, extra)
     if manager.dispatch:
         return function(source)(solution_str=call.text, ground_truth=truth)
     keywords = {"data_source": source, "solution_str": call.text, "ground_truth": truth, "extra_info": extra}

@@ -12,7 +12,7 @@ from typing import Any
 
 from migrate_tools.model import Launch, Recipe
 from migrate_tools.packages import install_command
-from migrate_tools.parity import directed, guided, oldjob, texts
+from migrate_tools.parity import directed, guided, managers, oldjob, texts
 from migrate_tools.parity.balance import shares
 from migrate_tools.parity.case import Case
 from migrate_tools.parity.frozen import CASES, ORACLE, Budget, FrozenCases, close, load
@@ -114,6 +114,10 @@ def freeze(
     meta |= {"coverage": found.coverage, "cut": found.cut, "search": {"runs": found.runs, "seconds": found.seconds}}
     meta |= {"directed": told.counts}
     runs = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in cases], folder.parent / "old")
+    if not isinstance(runs, str) and model_reason(runs[0].get("manager_check")):
+        meta["own_class"] = True  # a fork has changed the manager: the class itself says what it does
+        job = _with_class(job)
+        runs = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in cases], folder.parent / "old")
     if isinstance(runs, str):
         return close(folder, {**meta, "reason": runs}, [case.line() for case in cases], [])
     if given.log:
@@ -144,7 +148,13 @@ def closed_oracle(work: Path, launch: str, key: str) -> Path | None:
 def old_job(recipe: Recipe, launch: Launch, frozen: FrozenCases, *, seconds: float) -> dict[str, Any]:
     """The old side's job for other cases over the rows of an oracle: one run, no tracing."""
     job = _old_job(recipe, launch, frozen.row_files, seconds, frozen.meta["tape"])
-    return {**job, "repeat": False, "check": False, **_loading(frozen.meta)}
+    job = {**job, "repeat": False, "check": False, **_loading(frozen.meta)}
+    return _with_class(job) if frozen.meta.get("own_class") else job
+
+
+def _with_class(job: dict[str, Any]) -> dict[str, Any]:
+    """The job with the manager's own class in place of what stands for it."""
+    return {**job, "manager": {**job["manager"], "name": managers.CUSTOM}}
 
 
 def _loading(meta: Mapping[str, Any]) -> dict[str, Any]:

@@ -209,8 +209,11 @@ class Runner:
         before = [_arguments(columns, index) for index in range(len(calls))]
         rewards, extras = self._run(data)
         records = []
+        results = self._result
+        if len(results) == 1 and isinstance(results[0], list) and len(results[0]) == len(calls):
+            results = results[0]  # of a batch function
         for index in range(len(calls)):
-            result = self._result[index] if len(self._result) == len(calls) else None
+            result = results[index] if len(results) == len(calls) else None
             element = result.get("score") if isinstance(result, dict) else result
             after = _arguments(columns, index)
             records.append(
@@ -219,6 +222,7 @@ class Runner:
                     "type": type(result).__name__,
                     "raw_type": type_name(encode(element)),
                     "keys": {str(key): encode(_plain(value)) for key, value in extras[index].items()},
+                    "logged": [str(key) for key in extras[index] if not (isinstance(result, dict) and key in result)],
                     "notes": ["float32"],
                     "mutated": [] if before[index] == after else ["extra_info or ground_truth"],
                 }

@@ -14,7 +14,7 @@ from migrate_tools.parity.values import identical, number, same, type_name
 
 Kind = Literal["same", "declared", "mismatch", "both_timeout", "unstable", "not_run"]
 METRIC_KEYS = frozenset({"acc", "overlong_reward", "overlong"})
-"""Keys that verl's manager adds for logging only."""
+"""Keys that verl's manager adds for logging only; a record of a manager class names its own ones itself."""
 ERROR_KEYS = frozenset({"error", "timeout"})
 """Texts of an error that a manager logs: not compared word for word."""
 
@@ -118,7 +118,7 @@ def _keys(
         if key == "score" or (zeroed and key in ERROR_KEYS):
             continue  # the trained number is compared above
         if key not in news:
-            if key not in METRIC_KEYS:
+            if key not in METRIC_KEYS and key not in old.get("logged", ()):
                 return f"key {key!r} is missing in the new reward"
             needed.append("T07-metric-not-logged")
         elif not identical(value, news[key]):
