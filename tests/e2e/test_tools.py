@@ -68,8 +68,7 @@ def test_a_simulated_user_is_migrated_and_rehearsed(migrate: Migrate) -> None:
     assert users["status"] == "passed"
     families = users["evidence"]["families"]
     assert min(families[name] for name in ("user: right answer", "user: right at last", "user: wrong answers")) >= 8
-    for check in outcome.check(6):
-        assert check["evidence"]["turns"]["samples_with_results"] >= 16
+    assert [check["status"] for check in outcome.check(6)] == ["passed", "passed"]
     setting = outcome.setting("actor_rollout_ref.rollout.multi_turn.interaction_config_path")
     assert setting["status"] == "derived"
 

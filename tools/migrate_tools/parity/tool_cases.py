@@ -147,11 +147,12 @@ def _truths(row: dict[str, Any]) -> list[str]:
 def engine_calls(turns: MultiTurn) -> tuple[str, ...]:
     """What a rehearsal's engine says between its answers.
 
-    Each tool called rightly, an unknown one, a broken call, two at once; without tools an answer that a user asks back.
+    Each tool called rightly, an unknown one, a broken call, two at once. Nothing for an example with simulated users
+    alone: its turns are rehearsed, and not drilled.
     """
     write = WRITERS.get(call_form(turns))
     if write is None or not turns.tools:
-        return ("I do not know.",) if turns.interactions else ()
+        return ()
     right = [write(tool.name, _arguments(tool.parameters)) for tool in turns.tools]
     return (
         *right,
