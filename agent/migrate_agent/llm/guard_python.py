@@ -97,8 +97,15 @@ def _uses(tree: ast.Module, originals: Iterable[ast.Module], broken: str) -> Ite
     known = {text for item in originals for text in uses(item)}
     bare = _bare(broken)
     for text, line in uses(tree).items():
-        if text not in known and not (bare and re.search(rf"(?<![\w.]){re.escape(_bare(text))}(?![\w.(])", bare)):
+        if text not in known and not _stands_in(_bare(text), bare):
             yield line, f"`{text[:120]}` is not in the original"
+
+
+def _stands_in(use: str, bare: str) -> bool:
+    """Whether a use stands in the bare text of a draft; a short one as a whole word."""
+    before = r"(?<!\.)" if len(use) >= LONG_LITERAL else r"(?<![\w.])"
+    after = "" if use.endswith((")", "]")) or use.startswith("from") else r"(?![\w.(])"
+    return bool(bare) and re.search(before + re.escape(use) + after, bare) is not None
 
 
 def _bare(text: str) -> str:

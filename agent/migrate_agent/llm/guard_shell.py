@@ -35,7 +35,7 @@ def shell_problems(text: str, originals: Collection[str], flags: Collection[str]
     problems = [
         f"{line}: `{act[:100]}` is not in the draft"
         for line, act in acts(script)
-        if act not in known and not stands_in(act.removeprefix("declare ").removesuffix(" )"), broken)
+        if act not in known and not stands_in(re.sub(r"^(?:declare|redirect) | \)$", "", act), broken)
     ]
     words = {word for item in before for _, word in script_words(item)}
     for line, word in script_words(script):
