@@ -19,6 +19,7 @@ from typing import Any
 
 from migrate_tools.parity.tool_cases import example, hermes
 from migrate_tools.rehearsal.runtime.engine import FORMS, truths
+from migrate_tools.rehearsal.runtime.json_server import JsonHandler
 from migrate_tools.rehearsal.runtime.sample import Sample, SampleStatus
 from migrate_tools.rehearsal.runtime.tokenizer import END, Tokenizer
 
@@ -150,22 +151,12 @@ def _error(code: str, text: str) -> dict[str, Any]:
 
 
 def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+    class Handler(JsonHandler):
+        def answer(self, body: Any) -> tuple[int, Any]:
             key = str(self.headers.get("Authorization", "")).removeprefix("Bearer ")
-            status, reply = 404, _error("not_found", "no such path")
             if self.path.rstrip("/").endswith("/chat/completions"):
-                status, reply = server.answer(key, body)
-            data = json.dumps(reply).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Silent: the rehearsal's own report is enough."""
+                return server.answer(key, body)
+            return 404, _error("not_found", "no such path")
 
     return Handler
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
+from migrate_tools.rehearsal.runtime.json_server import JsonHandler
 from migrate_tools.rehearsal.runtime.tokenizer import END, IMAGE, Tokenizer
 
 FORMS = (
@@ -181,20 +182,10 @@ def _body(
 
 
 def _handler(engine: Engine) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(JsonHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            known = self.path == "/generate"
-            data = json.dumps(engine.answer(json.loads(body)) if known else {"error": "no such path"}).encode()
-            self.send_response(200 if known else 404)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Silent: the rehearsal's own report is enough."""
+        def answer(self, body: Any) -> tuple[int, Any]:
+            return (200, engine.answer(body)) if self.path == "/generate" else (404, {"error": "no such path"})
 
     return Handler
