@@ -51,6 +51,7 @@ def test_quickstart_files_are_those_that_the_report_lists(migrate: Migrate) -> N
         "examples/quickstart/migration/MIGRATION.md",
         "examples/quickstart/migration/files.json",
         "examples/quickstart/migration/migration.json",
+        "examples/quickstart/migration/rollout/run_sums/0.pt",
     }
     assert {"examples/quickstart/reward_quickstart.py", "scripts/tools/process_quickstart.py"} <= set(listed)
 
@@ -69,7 +70,7 @@ def test_quickstart_trains_what_the_recipe_says(migrate: Migrate) -> None:
 def test_running_again_gives_the_same_bytes_and_spares_an_edited_file(
     migrate: Migrate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["run", QUICKSTART, "--out", str(tmp_path / "out"), "--parity-cases", "40"]
+    arguments = ["run", QUICKSTART, "--out", str(tmp_path / "out"), "--parity-cases", "160"]
     assert run_cli(arguments) == 0
     first = digests(tmp_path / "out")
     assert run_cli(arguments) == 0
@@ -86,7 +87,7 @@ def test_running_again_gives_the_same_bytes_and_spares_an_edited_file(
 
 def test_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    assert run_cli(["run", QUICKSTART, "--out", str(out), "--dry-run", "--parity-cases", "40"]) == 0
+    assert run_cli(["run", QUICKSTART, "--out", str(out), "--dry-run", "--parity-cases", "160"]) == 0
     assert not out.exists()
     assert "nothing was written" in capsys.readouterr().out
 
@@ -95,7 +96,7 @@ def test_verify_accepts_the_example_and_notices_a_spoiled_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert run_cli(["run", QUICKSTART, "--out", str(out), "--parity-cases", "40"]) == 0
+    assert run_cli(["run", QUICKSTART, "--out", str(out), "--parity-cases", "160"]) == 0
     example = out / "examples" / "quickstart"
     assert run_cli(["verify", str(example)]) == 0
     script = example / "run_quickstart.sh"
@@ -119,7 +120,7 @@ def test_inspect_writes_nothing_and_names_the_parts(tmp_path: Path, capsys: pyte
 def test_a_killed_run_resumes_to_the_same_files(tmp_path: Path) -> None:
     environment = {**os.environ, "MIGRATE_AGENT_HOME": str(tmp_path / "home")}
     command = [sys.executable, "-m", "migrate_agent.cli", "run", QUICKSTART, "--out", str(tmp_path / "out")]
-    command += ["--parity-cases", "40"]
+    command += ["--parity-cases", "160"]
     subprocess.run(command, env=environment, check=True, capture_output=True)
     expected = digests(tmp_path / "out")
     (tmp_path / "out").rename(tmp_path / "first")
