@@ -26,7 +26,8 @@ def migrate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Migrate]:
         if key not in done:
             root = tmp_path_factory.mktemp(recipe)
             chosen = ["--launch", launch] if launch else []
-            chosen += [] if recipe == "quickstart" else ["--parity-cases", "160"]
+            # one recipe runs as a user would run it, the others where a job starts quickest
+            chosen += [] if recipe == "quickstart" else ["--parity-cases", "160", "--sandbox", "bubblewrap"]
             arguments = ["run", str(RECIPES / recipe), "--json", "--out", str(root), *chosen, *options]
             out, err = io.StringIO(), io.StringIO()
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
