@@ -167,3 +167,18 @@ class ScriptedEngine:
 
     def redact(self, text: str) -> str:
         return text.replace("sk-secret", "<redacted>")
+
+
+class OpenedByCommand:
+    """What the command line asks of an engine beside its steps: a sandbox is there, and nothing is frozen."""
+
+    def no_sandbox(self) -> None:
+        return None
+
+    def freeze(self, *arguments: Any) -> None:
+        return None
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    """Path -> content of every file below a folder."""
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}

@@ -7,21 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_fakes import ScriptedEngine
+from agent_fakes import OpenedByCommand, ScriptedEngine, tree
 from llm_server import llm_server, said
 from migrate_agent.cli import run_cli
 from migrate_agent.llm_settings import TAPE, Limits
 from migrate_agent.runs import open_run, runs_home
 
 
-class Engine(ScriptedEngine):
+class Engine(OpenedByCommand, ScriptedEngine):
     """The scripted engine where the command line opens the real one."""
-
-    def no_sandbox(self) -> None:
-        return None
-
-    def freeze(self, *arguments: Any) -> None:
-        return None
 
 
 @pytest.fixture
@@ -36,10 +30,6 @@ def recipe(toy_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def run_ids() -> list[str]:
     return sorted(path.name for path in runs_home().iterdir())
-
-
-def tree(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
 def test_budgets_reach_the_request_and_grow_when_a_run_goes_on(recipe: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+from agent_fakes import OpenedByCommand, tree
 from llm_server import llm_server
 from migrate_agent.cli import run_cli
 from migrate_agent.llm_settings import TAPE
@@ -15,14 +15,8 @@ from test_consult import REWARD, JudgingEngine
 from test_kill_in_call import reply
 
 
-class Engine(JudgingEngine):
+class Engine(OpenedByCommand, JudgingEngine):
     """The scripted engine where the command line opens the real one."""
-
-    def no_sandbox(self) -> None:
-        return None
-
-    def freeze(self, *arguments: Any) -> None:
-        return None
 
 
 @pytest.fixture
@@ -36,10 +30,6 @@ def recipe(toy_recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for name in ("OPENAI_API_KEY", "MIGRATE_AGENT_PRICES"):
         monkeypatch.delenv(name, raising=False)
     return toy_recipe
-
-
-def tree(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
 def test_a_replay_of_a_mended_run_gives_the_same_bytes(
