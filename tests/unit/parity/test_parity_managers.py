@@ -105,11 +105,11 @@ ROWS = [
     {"data_source": "other", "prompt": "Q?", "reward_model": {"ground_truth": "a"}},
 ]
 CASES = [
-    {"row": 0, "new": "is it 72?<|im_end|>", "old": "is it 72?", "length": 40},
-    {"row": 0, "new": "a<|im_end|>b<|im_end|>", "old": "ab", "length": 24},
-    {"row": 0, "new": "no", "old": "no", "length": 31},
-    {"row": 1, "new": "", "old": "", "length": 1},
-    {"row": 1, "new": "a long answer " * 9, "old": "a long answer " * 9, "length": 38},
+    {"row": 0, "new": "is it 72?<|im_end|>", "old": "is it 72?", "length": 40, "told": ""},
+    {"row": 0, "new": "a<|im_end|>b<|im_end|>", "old": "ab", "length": 24, "told": ""},
+    {"row": 0, "new": "no", "old": "no", "length": 31, "told": ""},
+    {"row": 1, "new": "", "old": "", "length": 1, "told": ""},
+    {"row": 1, "new": "a long answer " * 9, "old": "a long answer " * 9, "length": 38, "told": ""},
 ]
 
 

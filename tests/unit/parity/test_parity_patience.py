@@ -44,7 +44,10 @@ def settled(
     monkeypatch.setattr(patience, "run_new", runs.run_new)
     monkeypatch.setattr(oracle, "run_old", runs.run_old)
     monkeypatch.setattr(oracle, "old_job", lambda *_, seconds: {"total_seconds": seconds, "case_seconds": 4.0})
-    cases = [{"row": i, "new": f"new {i}", "old": f"old {i}", "raw": "", "length": 3, "family": "x"} for i in range(3)]
+    cases = [
+        {"row": i, "new": f"new {i}", "old": f"old {i}", "raw": "", "length": 3, "told": "", "family": "x"}
+        for i in range(3)
+    ]
     frozen: Any = SimpleNamespace(cases=lambda: cases, folder=Path("/nowhere"))
     context: Any = SimpleNamespace(work=Path("/nowhere"), sandbox=None, recipe=None)
     launch: Any = SimpleNamespace(name="run")
@@ -65,7 +68,7 @@ def test_a_late_new_answer_is_replaced_by_that_of_a_longer_run(monkeypatch: pyte
     (side, job, cases), *others = runs.asked
     assert (side, others) == ("new", [])
     assert job == {"case_seconds": patience.CASE_SECONDS, "total_seconds": patience.TOTAL_SECONDS, "groups": 0}
-    assert cases == [{"row": 1, "new": "new 1", "length": 3}]  # never what the old side said or was given
+    assert cases == [{"row": 1, "new": "new 1", "length": 3, "told": ""}]  # never what the old side said or was given
 
 
 @pytest.mark.parametrize("again", [LATE, {"kind": "skipped"}])

@@ -256,6 +256,45 @@ def test_wiring_that_does_not_matter_is_called_equivalent() -> None:
     assert seeded(whole, "int for float")[0].equivalent == "every reward is a whole number"
 
 
+KEYS = """
+MANAGER_ADDS = {"num_turns": 2, "tool_rewards": []}
+FROM_ROLLOUT = ("num_turns", "tool_rewards")
+
+
+def f(solution_str, extra_info=None):
+    return 1.0 - 0.1 * max(0, (extra_info or {}).get("num_turns", 2))
+
+
+def _request(sample):
+    return {"extra_info": {**sample.metadata}}
+"""
+
+
+def test_what_the_manager_sets_makes_the_row_and_a_default_not_matter() -> None:
+    assert seeded(KEYS, "other default")[0].equivalent == "the reward manager always sets num_turns"
+    assert seeded(KEYS, "extra_info lost")[0].equivalent == "the scorer reads only keys that the manager sets"
+    lost = {item.after: item.equivalent for item in seeded(KEYS, "entry lost") if "FROM" in item.source}
+    assert "the scorer does not read this key" in lost.values()
+    assert "" in lost.values()  # num_turns itself is read
+
+
+@pytest.mark.parametrize(
+    "other", ['extra_info.get("split", 2)', 'g(extra_info).get("num_turns", 2)', 'other.get("num_turns", 2)']
+)
+def test_keys_of_the_row_still_matter(other: str) -> None:
+    source = KEYS.replace('(extra_info or {}).get("num_turns", 2)', other)
+    assert source != KEYS
+    assert [item.equivalent for item in seeded(source, "other default")] == [""]
+    if "extra_info" in other:
+        assert [item.equivalent for item in seeded(source, "extra_info lost")] == [""]
+
+
+@pytest.mark.parametrize(("beside", "same"), [("0.1 * n", True), ("n", False), ("len(x)", False)])
+def test_a_truth_value_beside_a_float_is_the_same_number(beside: str, same: bool) -> None:
+    [found] = seeded(f"def f(x, y, n):\n    z = float(x == y) - {beside}\n    return g(z)", "int for float")
+    assert bool(found.equivalent) is same
+
+
 @pytest.mark.parametrize(
     ("operator", "source", "expected"),
     [

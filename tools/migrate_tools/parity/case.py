@@ -39,6 +39,8 @@ class Case:
     """What Relax has in Sample.response."""
     length: int
     """Tokens of the response."""
+    told: str = ""
+    """What a rollout of several turns tells the reward beside the text, as JSON (`told.py`)."""
 
     def line(self) -> str:
         """The case as one line of JSON."""
@@ -55,10 +57,16 @@ def make_case(
     *,
     length: int | None = None,
     ended: bool = True,
+    told: str = "",
 ) -> Case:
     """A case from what the model wrote; its length is estimated when none is given."""
     tokens = length or max(1, len(raw) // 4) + ended
-    return Case(row, family, raw, *both_texts(raw, prompt, decoding, markers, ended), tokens)
+    return Case(row, family, raw, *both_texts(raw, prompt, decoding, markers, ended), tokens, told)
+
+
+def new_inputs(case: Mapping[str, Any]) -> dict[str, Any]:
+    """What the new side may know of a case."""
+    return {key: case[key] for key in ("row", "new", "length", "told")}
 
 
 def both_texts(raw: str, prompt: Any, decoding: Decoding, markers: texts.Family, ended: bool = True) -> tuple[str, str]:

@@ -10,6 +10,8 @@ from typing import Any
 
 from migrate_tools.model import CheckResult, CheckStatus, Launch
 from migrate_tools.parity import aftermath, coverage, guard, patience, power, pytest_file, shrink, tolerances
+from migrate_tools.parity.case import new_inputs
+from migrate_tools.parity.follow_up import FollowUp
 from migrate_tools.parity.frozen import FrozenCases
 from migrate_tools.parity.newjob import Context, build_job, old_files, run_new
 from migrate_tools.parity.values import number, same
@@ -60,7 +62,7 @@ def _run(
     job["telling"] = frozen.meta["telling"]
     job["comparable"] = [i for i, old in enumerate(olds) if old["stable"] and old["kind"] in ("value", "exception")]
     place = context.work / "parity" / launch.name / "new"
-    answer = run_new(context, frozen, job, [json.dumps(_inputs(case)) for case in cases], place)
+    answer = run_new(context, frozen, job, [json.dumps(new_inputs(case)) for case in cases], place)
     if "error" in answer:
         return "failed", answer["error"], {"cases": len(cases)}
     olds, news = patience.settle(context, launch, frozen, job, olds, answer["records"])
@@ -82,10 +84,29 @@ def _run(
     if not thorough or POWER_SECONDS <= 0:
         return "passed", _summary(frozen, evidence), evidence
     converted = place / "converted"
-    evidence |= power.measure(context, frozen, job, cases, olds, news, POWER_SECONDS, converted)
+    measured, further = power.measure(context, launch, frozen, job, cases, olds, news, POWER_SECONDS, converted)
+    evidence |= measured
+    if further is not None and (failure := _further(context, launch, further, evidence)):
+        return "failed", failure, evidence
     if evidence["power"]["verdict"] == "too weak":
         return "failed", f"{evidence['power']['verdict_why']} ({_summary(frozen, evidence)})", evidence
     return "passed", _summary(frozen, evidence), evidence
+
+
+def _further(context: Context, launch: Launch, further: FollowUp, evidence: dict[str, Any]) -> str:
+    """Takes the further cases into the evidence; why the check fails on them, or empty."""
+    wrong = further.wrong
+    shown = [
+        _shown(i, further.cases[i], further.olds[i], further.news[i], further.verdicts[i])
+        for i in (wrong or range(len(further.cases)))[:SHOWN]
+    ]
+    evidence["further"] = {"cases": len(further.cases), "compared": further.compared, "shown": shown}
+    if not wrong:
+        return ""
+    evidence["mismatches"], evidence["first_mismatches"] = len(wrong), shown
+    _explain(context, launch, further.frozen, further.job, further.verdicts, evidence)
+    why = further.verdicts[wrong[0]].why
+    return f"{len(wrong)} of {further.compared} further cases, made for seeded faults, differ; the first: {why}"
 
 
 def _guard(context: Context, launch: Launch) -> tuple[str, ...]:
@@ -96,11 +117,6 @@ def _guard(context: Context, launch: Launch) -> tuple[str, ...]:
                 f"{folder}/{problem}" for problem in guard.check_example(context.stage / folder, old_files(launch))
             ]
     return tuple(problems)
-
-
-def _inputs(case: dict[str, Any]) -> dict[str, Any]:
-    """What the new side may know of a case."""
-    return {key: case[key] for key in ("row", "new", "length")}
 
 
 def _evidence(
@@ -294,7 +310,8 @@ def _summary(frozen: FrozenCases, evidence: dict[str, Any]) -> str:
     caught = evidence.get("power", {})
     if caught.get("seeded"):
         weak = " (too weak: 95% are wanted)" if caught["verdict"] == "too weak" else ""
-        parts.append(f"{caught['caught']} of {caught['seeded']} seeded faults caught{weak}")
+        later = f", {caught['follow_up']} of them by further cases" if caught["follow_up"] else ""
+        parts.append(f"{caught['caught']} of {caught['seeded']} seeded faults caught{later}{weak}")
         if caught["unshown"]:
             parts.append(f"for {caught['unshown']} no input was found that shows them")
     elif caught:

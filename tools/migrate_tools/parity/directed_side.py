@@ -20,10 +20,10 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from migrate_tools.parity import managers, old_side, supervise, swap, texts
+from migrate_tools.parity import managers, old_side, supervise, swap, texts, told
 from migrate_tools.parity.case import Case, make_case
 from migrate_tools.parity.hunt import FINE, Candidate, Hunt, Result
-from migrate_tools.parity.row_changes import RowChange, applied
+from migrate_tools.parity.row_changes import RowChange, applied, split, told_after
 from migrate_tools.parity.sandbox_data import as_read, load_cases, load_rows
 from migrate_tools.parity.values import number
 
@@ -75,6 +75,9 @@ class Search:
     ) -> None:
         self._job, self._versions = job, versions
         self._rows, self._plain = [*rows], [*plain]
+        self._told: dict[str, Any] = job["told"]["default"]
+        for row in self._plain if self._told else ():
+            row[told.COLUMN] = self._told
         self._markers = FAMILIES[job["family"]]
         self._decoding = SimpleNamespace(**job["decoding"])
         old_side.prepare_imports(job)
@@ -102,16 +105,20 @@ class Search:
     def _keep_row(self, base: int, changes: Sequence[RowChange]) -> int:
         plain = applied(self._plain[base], changes)
         self._plain.append(plain)
-        self._rows.append(as_read(plain, self._job["reader"]))
+        self._rows.append(self._read(plain))
         return self._hunt.add_row(plain)
+
+    def _read(self, plain: Mapping[str, Any]) -> dict[str, Any]:
+        """A row as the old side reads it."""
+        return as_read({key: value for key, value in plain.items() if key != told.COLUMN}, self._job["reader"])
 
     def _run(self, candidate: Candidate, which: str) -> Result:
         """What the right or the faulty version in question makes of an input."""
-        row = self._rows[candidate.row]
-        if candidate.changes:
-            row = as_read(applied(self._plain[candidate.row], candidate.changes), self._job["reader"])
+        row, (own, _) = self._rows[candidate.row], split(candidate.changes)
+        if own:
+            row = self._read(applied(self._plain[candidate.row], own))
         case = self._case(candidate)
-        call = managers.Call(row, case.old, case.length)
+        call = managers.Call(row, case.old, case.length, told.read(case.told))
         random.seed(len(candidate.raw))
         if self._pair is None:
             return Result(self._outcome(self._swap.entry, call), ())
@@ -121,8 +128,9 @@ class Search:
     def _case(self, candidate: Candidate, row: int | None = None) -> Case:
         prompt = self._plain[candidate.row].get(self._job["prompt_key"])
         place = candidate.row if row is None else row
+        length, said = candidate.length or None, told_after(self._told, candidate.told, split(candidate.changes)[1])
         return make_case(
-            place, "directed", candidate.raw, prompt, self._decoding, self._markers, length=candidate.length or None
+            place, "directed", candidate.raw, prompt, self._decoding, self._markers, length=length, told=said
         )
 
     def _outcome(self, function: Any, call: managers.Call) -> tuple[Any, ...]:
@@ -145,11 +153,12 @@ class Search:
         self._pair = None
         sys.settrace(lambda frame, event, _: local if frame.f_code.co_filename == FILE else None)
         try:
-            result = self._run(Candidate(case.row, case.raw, (), case.length), "right")
+            known = Candidate(case.row, case.raw, (), case.length, case.told)
+            result = self._run(known, "right")
         finally:
             sys.settrace(None)
         self._reached.append(frozenset(seen))
-        self._hunt.add(Candidate(case.row, case.raw, (), case.length), result.outcome)
+        self._hunt.add(known, result.outcome)
 
     def run(self, item: int) -> dict[str, Any]:
         """One version: told apart already, told apart by a new input, or not.
@@ -196,10 +205,10 @@ class Search:
 
     def _keep(self, found: Candidate) -> None:
         rows = []
-        row = found.row
-        if found.changes:
-            row = self._keep_row(found.row, found.changes)
-            rows = [{"base": found.row, "changes": [[list(path), value] for path, value in found.changes]}]
+        row, (own, _) = found.row, split(found.changes)
+        if own:
+            row = self._keep_row(found.row, own)
+            rows = [{"base": found.row, "changes": [[list(path), value] for path, value in own]}]
         case = self._case(found, row)
         self._learn(case)
         self._killers[len(self._reached) - 1] = 1

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from migrate_tools.parity.equivalent_keys import default_never_used, row_never_read, told_but_unread
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
 from migrate_tools.parity.outcomes import is_truth
 
@@ -48,11 +49,27 @@ def same_number(code: Code, edit: Edit) -> str:
     if edit.operator not in ("int for float", "float for int") or not isinstance(node, ast.Call):
         return ""
     value = node.args[0]
+    if is_truth(code, value) and _beside_a_float(code, node):
+        return "a truth value is the same number either way"
     if is_truth(code, value) or (edit.operator == "int for float" and isinstance(number(value), int)):
         return "a truth value is the same number either way" if _is_result(code, node) else ""
     if edit.operator == "float for int" and _is_result(code, node) and call_name(value) in ("len", "sum", "count"):
         return "a whole number is the same reward as a float"
     return ""
+
+
+def _beside_a_float(code: Code, node: ast.AST) -> bool:
+    """True for an operand of a sum, difference, product or quotient whose other operand is a float in any case."""
+    parent = code.parents.get(node)
+    if not isinstance(parent, ast.BinOp) or not isinstance(parent.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)):
+        return False
+    return _is_float(parent.right if parent.left is node else parent.left)
+
+
+def _is_float(node: ast.AST) -> bool:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
+        return _is_float(node.left) or _is_float(node.right)
+    return isinstance(node, ast.Constant) and isinstance(node.value, float)
 
 
 def _is_result(code: Code, node: ast.AST) -> bool:
@@ -211,6 +228,9 @@ def never_none(code: Code, edit: Edit) -> str:
 
 RULES = (
     never_none,
+    default_never_used,
+    row_never_read,
+    told_but_unread,
     filled_in_again,
     blanks_are_skipped,
     same_number,

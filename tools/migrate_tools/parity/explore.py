@@ -17,7 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from migrate_tools.parity import old_side, probes, supervise, texts
+from migrate_tools.parity import old_side, probes, supervise, texts, told
 from migrate_tools.parity.case import Case, answers_of, make_case, prompt_of
 from migrate_tools.parity.chosen import choose, telling
 from migrate_tools.parity.coverage import counted, site_name
@@ -80,6 +80,7 @@ class Search:
         self._cases: list[dict[str, Any]] = []
         self._score = old_side.make_runner(job, rows, self._cases, 0)
         self._sites = 0
+        self._told: Mapping[str, Any] = job["told"]
         self._salt = int(job.get("salt", 0))
         self._log = (folder / LOG).open("a", encoding="utf-8")
 
@@ -89,7 +90,7 @@ class Search:
         self._write({"case": asdict(case)})
         while len(self._cases) <= index:
             self._cases.append({})
-        self._cases[index] = {"row": case.row, "old": case.old, "length": case.length}
+        self._cases[index] = asdict(case)
         self._notes.begin()
         record = self._score(index)
         found, pairs = self._noted(record)
@@ -104,7 +105,16 @@ class Search:
 
     def _made(self, index: int) -> Case:
         row, family, raw, length = self._guide.propose(index + self._salt)
-        return make_case(row, family, raw, self._prompts[row], self._decoding, self._markers, length=length)
+        return make_case(
+            row,
+            family,
+            raw,
+            self._prompts[row],
+            self._decoding,
+            self._markers,
+            length=length,
+            told=told.values(self._told["names"], self._told["tools"], index),
+        )
 
     def _noted(self, record: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
         """What this case did, under names that another worker knows too; and what was compared."""

@@ -38,6 +38,12 @@ class Candidate(NamedTuple):
     raw: str
     changes: tuple[RowChange, ...] = ()
     length: int = 0
+    told: str = ""
+    """What a rollout of several turns tells the reward, as JSON, before `changes`."""
+
+    def written(self, raw: str) -> Candidate:
+        """Another response for the same row."""
+        return self._replace(raw=raw, length=0)
 
 
 class Result(NamedTuple):
@@ -133,7 +139,7 @@ class Hunt:
             right = self._run(made, "right")
             faulty = right if right.noting and not right.seen else self._run(made, "faulty")
             for raw in aim.texts(right.compared, made.raw, self._answers[made.row]):
-                planned.append(Candidate(made.row, raw, made.changes))
+                planned.append(made.written(raw))
             self.reached += bool(right.seen or faulty.seen)
             if right.outcome != faulty.outcome:
                 return self._plainer(made)
@@ -167,8 +173,8 @@ class Hunt:
             row = rng.randrange(len(self._answers))
             value = next((value for value in self._answers[base.row] if value and value in raw), None)
             raw = raw.replace(value, rng.choice(self._answers[row])) if value else raw
-            return Candidate(row, raw)
-        return Candidate(base.row, raw, base.changes)
+            return Candidate(row, raw, (), 0, base.told)
+        return base.written(raw)
 
     def _material(
         self, base: Candidate, focus: Mapping[str, Any], reached: Mapping[int, list[Candidate]], rng: Random
@@ -187,10 +193,10 @@ class Hunt:
         leaf = rng.choice(self._leaves[base.row])
         current = next((change.value for change in base.changes if change.path == leaf.path), leaf.value)
         if any(_overlap(change.path, leaf.path) and change.path != leaf.path for change in base.changes):
-            return Candidate(base.row, changed(base.raw, material, rng), base.changes)
+            return base.written(changed(base.raw, material, rng))
         raw = base.raw
-        field = leaf.path[0] == "extra_info"
-        if field and rng.random() < 0.3:
+        field = leaf.path[0] != "reward_model"
+        if leaf.path[0] == "extra_info" and rng.random() < 0.3:
             new: Any = rng.choice((DROP, DROP, None))
         elif isinstance(current, str) and current != DROP:
             label, answer = self._texts(current, material, rng)
@@ -203,7 +209,7 @@ class Hunt:
             if rng.random() < 0.4:
                 raw = changed(raw, material, rng)
         kept = tuple(change for change in base.changes if change.path != leaf.path)
-        return Candidate(base.row, raw, (*kept, RowChange(leaf.path, new)), base.length)
+        return base._replace(raw=raw, changes=(*kept, RowChange(leaf.path, new)))
 
     def _texts(self, current: str, material: Material, rng: Random) -> tuple[str, str]:
         """A label and an answer for it."""
@@ -243,7 +249,7 @@ def _base(
 
 
 def _key(candidate: Candidate) -> tuple[int, str, str]:
-    return candidate.row, candidate.raw, repr(candidate.changes) if candidate.changes else ""
+    return candidate.row, candidate.raw, repr(candidate.changes) if candidate.changes else candidate.told
 
 
 class _Aim:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import DataSpec, Launch
-from migrate_tools.parity import forms, rollouts, texts
+from migrate_tools.parity import forms, rollouts, texts, told
 from migrate_tools.parity.case import Case, answers_of, prompt_of
 from migrate_tools.parity.cases import make_cases
 from migrate_tools.parity.mine import Mined
@@ -48,13 +48,21 @@ class Inputs:
 
 
 def prepare(
-    launch: Launch, mined: Mined, folder: Path, *, cases: int, budget: int, logs: Sequence[Path] = ()
+    launch: Launch,
+    mined: Mined,
+    folder: Path,
+    *,
+    cases: int,
+    budget: int,
+    logs: Sequence[Path] = (),
+    keys: Sequence[str] = (),
 ) -> Inputs:
     """Writes the row files into `folder` and makes about `cases` cases.
 
     Args:
         budget: cases in all, which decides how many rows are made.
         logs: files that verl logged responses to.
+        keys: what a rollout of several turns tells the reward.
 
     Raises:
         UsageError: a log cannot be read.
@@ -84,6 +92,8 @@ def prepare(
         made=further,
         logged=[(written.place[row], item.text) for row, item in logged],
     )
+    tools = tool_names(launch)
+    given = [replace(case, told=told.values(keys, tools, number)) for number, case in enumerate(given)]
     return Inputs(
         files=written.files,
         rows=own,
@@ -95,6 +105,11 @@ def prepare(
         logged=[item for _, item in logged],
         log=log,
     )
+
+
+def tool_names(launch: Launch) -> list[str]:
+    """Names of the tools that the model may call."""
+    return [tool.name for tool in launch.multi_turn.tools] if launch.multi_turn else []
 
 
 def scored_as_logged(inputs: Inputs, cases: Sequence[Case], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

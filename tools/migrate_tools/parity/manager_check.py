@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from migrate_tools.parity import minitorch, real_manager, stubs, supervise, texts
+from migrate_tools.parity import minitorch, real_manager, stubs, supervise, texts, told
 from migrate_tools.parity.managers import SWALLOWS, Call, RewardError
 from migrate_tools.parity.values import encode, identical, number
 
@@ -41,7 +41,7 @@ def runner(job: Mapping[str, Any], function: Callable[..., Any], loop: asyncio.A
             filled.pop("extra_info", None)
             if not job["manager"].get("none_for_missing"):
                 filled["extra_info"] = {}
-        return made.score(Call(filled, case["new"], case["length"]), prompt, family.tokens)
+        return made.score(Call(filled, case["new"], case["length"], told.read(case["told"])), prompt, family.tokens)
 
     return score
 

@@ -56,6 +56,8 @@ class Call:
     text: str
     length: int
     """Tokens of the response."""
+    told: dict[str, Any] = field(default_factory=dict)
+    """What a rollout of several turns puts into extra_info."""
 
 
 class RewardError(Exception):
@@ -85,7 +87,7 @@ def score(
     if extra is None and not (manager.none_for_missing and not manager.added):
         extra = {}
     if isinstance(extra, dict) and (manager.name != "prime" or row.get("extra_info") is not None):
-        extra.update(copied(manager.added))
+        extra.update({**copied(manager.added), **copied(call.told)})
     before = encode([truth, extra]) if watched else None
     notes: list[str] = []
     try:
@@ -171,7 +173,7 @@ def score_group(manager: Manager, function: Callable[..., Any], calls: list[Call
     rows = []
     for call in calls:
         row = copy.deepcopy(call.row)
-        extra = {**(row.get("extra_info") or {}), **manager.added}
+        extra = {**(row.get("extra_info") or {}), **manager.added, **call.told}
         rows.append(
             (row.get(manager.source_key), call.text, (row.get("reward_model") or {}).get("ground_truth"), extra)
         )

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.parity import coverage, probes, supervise, texts, watch
+from migrate_tools.parity import coverage, probes, supervise, texts, told, watch
 from migrate_tools.parity.sandbox_data import load_cases, load_rows
 from migrate_tools.parity.values import encode, same
 
@@ -165,7 +165,9 @@ class Caller:
     def sample(self, row: Mapping[str, Any], case: Mapping[str, Any]) -> Any:
         """One Sample as Relax's data source and generate leave it."""
         args = self._args
-        metadata = row.get(args.metadata_key) or {}
+        metadata = dict(row.get(args.metadata_key) or {})
+        if case["told"]:
+            metadata[told.COLUMN] = told.read(case["told"])
         prompt = row.get(args.input_key)
         if not isinstance(prompt, str):
             prompt = texts.flat_prompt(prompt, self._family)
@@ -177,7 +179,7 @@ class Caller:
             response_length=case["length"],
             tokens=[0] * (case["length"] + 4),
             label=copy.deepcopy(row[args.label_key]),
-            metadata=copy.deepcopy(dict(metadata)),
+            metadata=copy.deepcopy(metadata),
         )
 
     def arguments(self, sample: Any) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from migrate_tools.model import Example, Flag, Launch, Recipe, Translation
-from migrate_tools.parity import guard, own_copy
+from migrate_tools.parity import guard, own_copy, told
 from migrate_tools.parity.frozen import CASES, FrozenCases
 from migrate_tools.parity.oracle import JOB_MEMORY_MB, case_seconds, last_line
 from migrate_tools.parity.sandbox_data import fresh_folder
@@ -62,6 +62,7 @@ def build_job(context: Context, launch: Launch, frozen: FrozenCases, seconds: fl
         "case_seconds": case_seconds(launch) * 1.5,
         "total_seconds": seconds,
         "tape": frozen.meta["tape"],
+        "told": frozen.meta.get("told", told.NOTHING),
         "groups": 12,
         "old_modules": sorted(guard.old_modules(old_files(launch))),
     }

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.parity import children, clock, manager_check, managers, stubs, supervise
+from migrate_tools.parity import children, clock, manager_check, managers, stubs, supervise, told
 from migrate_tools.parity.probes import Notes, compile_probed
 from migrate_tools.parity.sandbox_data import load_cases, load_rows
 
@@ -97,7 +97,7 @@ def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, A
         stubs.used.clear()
         if tape is not None:
             tape.begin()
-        call = managers.Call(rows[case["row"]], case["old"], case["length"])
+        call = managers.Call(rows[case["row"]], case["old"], case["length"], told.read(case["told"]))
         try:
             scored = managers.score(manager, function, call, loop) if own is None else own(rows[case["row"]], case)
             record = {"kind": "value", **scored}
@@ -217,7 +217,8 @@ def _groups(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, Any]]
         def run(group: int) -> dict[str, Any]:
             random.seed(group)
             calls = [
-                managers.Call(rows[c["row"]], c["old"], c["length"]) for c in cases[size * group : size * group + size]
+                managers.Call(rows[c["row"]], c["old"], c["length"], told.read(c["told"]))
+                for c in cases[size * group : size * group + size]
             ]
             return {"kind": "value", "scores": managers.score_group(manager, function, calls)}
 

@@ -12,17 +12,18 @@ from typing import Any
 
 from migrate_tools.model import Launch, Recipe
 from migrate_tools.packages import install_command
-from migrate_tools.parity import directed, guided, managers, oldjob, texts
+from migrate_tools.parity import directed, guided, managers, oldjob, texts, told
 from migrate_tools.parity.balance import shares
 from migrate_tools.parity.case import Case
 from migrate_tools.parity.frozen import CASES, ORACLE, Budget, FrozenCases, close, load
-from migrate_tools.parity.inputs import prepare, scored_as_logged
+from migrate_tools.parity.inputs import prepare, scored_as_logged, tool_names
 from migrate_tools.parity.mine import Mined
 from migrate_tools.parity.sandbox_data import fresh_folder
 from migrate_tools.parity.sources import Sources
 from migrate_tools.parity.supervise import JOB_SECONDS
 from migrate_tools.parity.values import same
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
+from migrate_tools.verl.manager_added import told_keys
 
 __all__ = ["Budget", "FrozenCases", "freeze", "load"]
 
@@ -76,12 +77,13 @@ def freeze(
         return close(folder, {**meta, "reason": reason}, [], [])
     if missing := sources.missing_packages():
         return close(folder, {**meta, "reason": missing_reason(missing), "missing": missing}, [], [])
-    given = prepare(
-        launch, sources.mined, folder, cases=budget.cases * SEED_PERCENT // 100, budget=budget.cases, logs=logs
-    )
+    keys, seeds = told_keys(launch), budget.cases * SEED_PERCENT // 100
+    given = prepare(launch, sources.mined, folder, cases=seeds, budget=budget.cases, logs=logs, keys=keys)
     tape = tape_settings(launch, sources.mined)
     meta |= {"rows": given.files, "rows_from": given.rows_from, "family": given.family.name, "tape": tape}
     meta |= {"row_count": len(given.rows), "made_rows": len(given.made)}
+    tools = tool_names(launch)
+    meta["told"] = {"names": keys, "tools": tools, "default": told.default(keys, tools)}
     meta |= {"imports": sources.imports(), "stand_ins": sources.beside(), "writes": sources.writes()}
     job = {**_old_job(recipe, launch, given.files, budget.seconds, tape), **_loading(meta), "salt": budget.salt}
     found = guided.search(
@@ -95,7 +97,7 @@ def freeze(
         runs=max(budget.cases * sources.search_factor() // 2 + len(given.logged), len(given.cases)),
         functions=sources.functions(),
     )
-    told = directed.search(
+    more = directed.search(
         sandbox,
         recipe,
         launch,
@@ -108,11 +110,11 @@ def freeze(
         budget=budget.cases,
         slow=sources.is_slow,
     )
-    cases = [*found.cases, *told.cases]
-    job["rows"] = meta["rows"] = [*given.files, *told.files]
-    meta["made_rows"] += told.rows
+    cases = [*found.cases, *more.cases]
+    job["rows"] = meta["rows"] = [*given.files, *more.files]
+    meta["made_rows"] += more.rows
     meta |= {"coverage": found.coverage, "cut": found.cut, "search": {"runs": found.runs, "seconds": found.seconds}}
-    meta |= {"directed": told.counts}
+    meta |= {"directed": more.counts}
     runs = run_old(sandbox, recipe, launch, job, folder, [case.line() for case in cases], folder.parent / "old")
     if not isinstance(runs, str) and model_reason(runs[0].get("manager_check")):
         meta["own_class"] = True  # a fork has changed the manager: the class itself says what it does
@@ -123,7 +125,7 @@ def freeze(
     if given.log:
         meta["rollouts"] = scored_as_logged(given, cases, runs[0]["records"])
     meta["telling"] = found.telling
-    made = [*(variant.family == "fields" for variant in given.made), *[True] * told.rows]
+    made = [*(variant.family == "fields" for variant in given.made), *[True] * more.rows]
     meta["strange"] = [len(given.rows) + number for number, strange in enumerate(made) if strange]
     return _closed(folder, meta, cases, runs, sources.traits)
 
@@ -132,7 +134,16 @@ def scorer_key(launch: Launch, logs: Sequence[Path] = ()) -> str:
     """Hash over everything that decides the cases and the old answers: equal keys, equal oracles."""
     reward = launch.reward.model_dump(mode="json", exclude={"source", "manager_source"})
     family = texts.family_of(str(launch.get("actor_rollout_ref.model.path", ""))).name
-    facts = [reward, launch.data.model_dump(mode="json"), family, launch.verl.root, launch.environment, *map(str, logs)]
+    told_by = [*told_keys(launch), *tool_names(launch)]
+    facts = [
+        told_by,
+        reward,
+        launch.data.model_dump(mode="json"),
+        family,
+        launch.verl.root,
+        launch.environment,
+        *map(str, logs),
+    ]
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
 
 
@@ -158,8 +169,10 @@ def _with_class(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _loading(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the third-party packages is loaded before the first case, what only as a stand-in; files it makes."""
-    return {name: meta.get(name, []) for name in ("imports", "stand_ins", "writes")}
+    """What of the third-party packages is loaded before the first case, what only as a stand-in; files it makes; what a
+    rollout tells."""
+    found = {name: meta.get(name, []) for name in ("imports", "stand_ins", "writes")}
+    return {**found, "told": meta.get("told", told.NOTHING)}
 
 
 def _old_job(recipe: Recipe, launch: Launch, rows: list[str], seconds: float, tape: Any) -> dict[str, Any]:
@@ -240,7 +253,7 @@ def _closed(
     folder: Path, meta: dict[str, Any], cases: list[Case], runs: list[dict[str, Any]], traits: Sequence[str]
 ) -> FrozenCases:
     first, second = (run["records"] for run in runs)
-    strange = frozenset(meta.pop("strange", ()))
+    strange = frozenset(meta["strange"])
     kept: list[str] = []
     outcomes: list[dict[str, Any]] = []
     for case, one, other in zip(cases, first, second, strict=True):

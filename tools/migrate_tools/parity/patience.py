@@ -8,6 +8,7 @@ from typing import Any
 
 from migrate_tools.model import Launch
 from migrate_tools.parity import oracle
+from migrate_tools.parity.case import new_inputs
 from migrate_tools.parity.frozen import FrozenCases
 from migrate_tools.parity.newjob import Context, run_new
 from migrate_tools.parity.verdicts import judge
@@ -38,7 +39,7 @@ def settle(
     if not late:
         return olds, news
     cases = frozen.cases()
-    lines = [json.dumps({key: cases[index][key] for key in ("row", "new", "length")}) for index in late]
+    lines = [json.dumps(new_inputs(cases[index])) for index in late]
     place = context.work / "parity" / launch.name
     plain = {key: value for key, value in job.items() if key != "comparable"}
     longer = {**plain, "groups": 0, "case_seconds": CASE_SECONDS, "total_seconds": TOTAL_SECONDS}

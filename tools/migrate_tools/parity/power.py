@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.model import CheckStatus
-from migrate_tools.parity.case import answers_of
+from migrate_tools.model import CheckStatus, Launch
+from migrate_tools.parity.case import answers_of, new_inputs
 from migrate_tools.parity.faults import seed_faults
 from migrate_tools.parity.focus import focus
+from migrate_tools.parity.follow_up import FollowUp, ask
 from migrate_tools.parity.frozen import FrozenCases
 from migrate_tools.parity.mine import mine
 from migrate_tools.parity.mutants import seed_mutants
@@ -44,6 +45,7 @@ WHOLE = "float(int(value))"
 
 def measure(
     context: Context,
+    launch: Launch,
     frozen: FrozenCases,
     job: Mapping[str, Any],
     cases: Sequence[Mapping[str, Any]],
@@ -51,8 +53,8 @@ def measure(
     news: Sequence[Mapping[str, Any]],
     seconds: float,
     converted: Path | None = None,
-) -> dict[str, dict[str, Any]]:
-    """{"power": ..., "mutants": ...}: both run on the cases that agreed.
+) -> tuple[dict[str, dict[str, Any]], FollowUp | None]:
+    """{"power": ..., "mutants": ...}, both run on the cases that agreed; and further cases made for survivors.
 
     Args:
         seconds: wall limit for all of them.
@@ -61,7 +63,7 @@ def measure(
     relative = f"{job['module'].replace('.', '/')}.py"
     source = context.stage / relative
     if not source.is_file():
-        return _unknown(f"{relative} is not a file of the example")
+        return _unknown(f"{relative} is not a file of the example"), None
     text = source.read_text(encoding="utf-8")
     whole = not any(_fraction(new) for new in news)
     code = Code(text, **_facts(frozen))
@@ -76,7 +78,8 @@ def measure(
         context, frozen, {**job, "mined": found_in}, cases, olds, news, versions, first, seconds, converted
     )
     if "error" in answer:
-        return _unknown(answer["error"])
+        return _unknown(answer["error"]), None
+    asked = _follow_up(context, launch, frozen, versions[:first], answer["versions"], seconds)
     records = iter(answer["versions"])
     results = [{"kind": "equivalent"} if item.equivalent else next(records) for item in (*faults, *mutants)]
     power = _counted(faults, results[: len(faults)])
@@ -84,7 +87,30 @@ def measure(
     found["total"], found["killed"] = found.pop("seeded"), found.pop("caught")
     status, why = verdict(power)
     power["verdict"] = {"passed": "strong", "failed": "too weak"}.get(status, "unknown")
-    return {"power": {**power, "verdict_why": why}, "mutants": found}
+    return {"power": {**power, "verdict_why": why}, "mutants": found}, asked
+
+
+def _follow_up(
+    context: Context,
+    launch: Launch,
+    frozen: FrozenCases,
+    versions: Sequence[Mapping[str, Any]],
+    records: list[dict[str, Any]],
+    seconds: float,
+) -> FollowUp | None:
+    """Puts inputs that show survivors to both sides; a survivor that differs on one where both agree is caught."""
+    lost = [place for place in range(len(versions)) if records[place].get("input")]
+    asked = ask(context, launch, frozen, [records[place]["input"] for place in lost]) if lost else None
+    if asked is None:
+        return None
+    survivors = [versions[place] for place in lost]
+    answer = run_versions(
+        context, asked.frozen, asked.job, asked.cases, asked.olds, asked.news, survivors, len(survivors), seconds
+    )
+    for place, record in zip(lost, answer.get("versions", ()), strict=False):
+        if record["kind"] == "caught":
+            records[place] = {**record, "follow_up": True}
+    return asked
 
 
 def run_versions(
@@ -114,7 +140,7 @@ def run_versions(
     (place / VERSIONS).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     baseline = _baseline(olds, news)
     power_job = {**job, "versions": len(versions), "first": first, "baseline": baseline, "total_seconds": seconds}
-    inputs = [json.dumps({key: case[key] for key in ("row", "new", "length")}) for case in cases]
+    inputs = [json.dumps(new_inputs(case)) for case in cases]
     return run_new(context, frozen, power_job, inputs, place)
 
 
@@ -193,7 +219,16 @@ def _strong(caught: int, seeded: int) -> bool:
 
 
 def _unknown(why: str) -> dict[str, dict[str, Any]]:
-    power = {"seeded": 0, "caught": 0, "equivalent": 0, "unreached": 0, "not_run": 0, "unshown": 0, "why": why}
+    power = {
+        "seeded": 0,
+        "caught": 0,
+        "follow_up": 0,
+        "equivalent": 0,
+        "unreached": 0,
+        "not_run": 0,
+        "unshown": 0,
+        "why": why,
+    }
     power |= {"survivors": [], "no_input": []}
     power |= {"verdict": "unknown", "verdict_why": why}
     return {"power": power, "mutants": {"total": 0, "killed": 0, "equivalent": 0, "survivors": [], "why": why}}
@@ -214,6 +249,7 @@ def _counted(faults: Sequence[Fault], results: Sequence[Mapping[str, Any]]) -> d
     return {
         "seeded": len(kinds) - kinds.count("equivalent") - kinds.count("unreached"),
         "caught": len(kinds) - sum(kinds.count(kind) for kind in ("equivalent", "unreached", "skipped", "survived")),
+        "follow_up": sum(bool(result.get("follow_up")) for result in results),
         "equivalent": kinds.count("equivalent"),
         "equivalent_by": by_rule[:SHOWN],
         "unreached": kinds.count("unreached"),
@@ -232,6 +268,9 @@ def _unshown(result: Mapping[str, Any]) -> bool:
 
 def _survivor(fault: Fault, result: Mapping[str, Any]) -> dict[str, object]:
     """A survivor for the evidence, with the input that would show it or how many were tried."""
-    known = {"input": result["input"]} if result.get("input") else {}
+    found = result.get("input") or {}
+    known = (
+        {"input": {"row": found["row"], "response": found["raw"][-600:], "changes": found["changes"]}} if found else {}
+    )
     tried = {"tried": result["tried"], "other_values": result["other"]} if "tried" in result else {}
     return {**fault.shown(), **tried, **known}

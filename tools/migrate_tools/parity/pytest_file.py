@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from migrate_tools.parity import told
 from migrate_tools.parity.sandbox_data import load_rows
 from migrate_tools.parity.shrink import Smallest
 
@@ -84,7 +85,7 @@ def render(converted: Path, job: dict[str, Any], items: Sequence[Smallest], name
         parts = (
             item.row,
             row.get(args["label_key"]),
-            row.get(args["metadata_key"]) or {},
+            _metadata(row.get(args["metadata_key"]) or {}, item.told),
             row.get(args["input_key"]),
             item.new_text,
             item.length,
@@ -94,6 +95,10 @@ def render(converted: Path, job: dict[str, Any], items: Sequence[Smallest], name
         key: value for key, value in args.items() if isinstance(value, (str, int, float, bool, type(None), dict, list))
     }
     return HEAD.format(name=name, module=job["module"], function=job["function"], args=kept, cases="\n".join(lines))
+
+
+def _metadata(own: dict[str, Any], text: str) -> dict[str, Any]:
+    return {**own, told.COLUMN: told.read(text)} if text else own
 
 
 def _expected(item: Smallest) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 
 from migrate_tools.parity import minitorch
 from migrate_tools.parity.managers import Call
+from migrate_tools.parity.told import as_columns
 from migrate_tools.parity.values import encode, type_name
 
 PROMPT, PADDING = 4, 3
@@ -256,7 +257,8 @@ class Runner:
         tensors = {"prompts": ids, "responses": responses, "attention_mask": mask}
         batch = {name: minitorch.tensor(value) for name, value in tensors.items()}
         batch["response_mask"] = batch["attention_mask"][:, left:]
-        rows = [{**copy.deepcopy(call.row), **copy.deepcopy(self._real.columns)} for call in calls]
+        columns = [{**self._real.columns, **as_columns(call.told)} for call in calls]
+        rows = [{**copy.deepcopy(call.row), **copy.deepcopy(own)} for call, own in zip(calls, columns, strict=True)]
         names = dict.fromkeys(name for row in rows for name in row)
         return Batch(batch, {name: _column([row.get(name) for row in rows]) for name in names})
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
+from migrate_tools.parity import told
 from migrate_tools.parity.managers import copied
 
 Path = tuple[str | int, ...]
@@ -37,17 +38,32 @@ class Leaf(NamedTuple):
 
 
 def leaves(row: Mapping[str, Any], keys: Sequence[str]) -> list[Leaf]:
-    """Values inside the ground truth, and those of extra_info that the scorer asks for."""
+    """Values inside the ground truth, and those of extra_info and of the rollout that the scorer asks for."""
     found: list[Leaf] = []
     model = row.get("reward_model")
     if isinstance(model, Mapping) and "ground_truth" in model:
         found += _walk(model["ground_truth"], ("reward_model", "ground_truth"), 0)
-    extra = row.get("extra_info")
-    if isinstance(extra, Mapping):
-        for key, value in extra.items():
-            if key in keys:
-                found += _walk(value, ("extra_info", str(key)), 0)
+    for column in ("extra_info", told.COLUMN):
+        held = row.get(column)
+        if isinstance(held, Mapping):
+            for key, value in held.items():
+                if key in keys:
+                    found += _walk(value, (column, str(key)), 0)
     return found
+
+
+def split(changes: Sequence[RowChange]) -> tuple[list[RowChange], list[RowChange]]:
+    """Changes of the row itself, and changes of what the rollout tells."""
+    own = [change for change in changes if change.path[0] != told.COLUMN]
+    return own, [change for change in changes if change.path[0] == told.COLUMN]
+
+
+def told_after(default: Mapping[str, Any], before: str, changes: Sequence[RowChange]) -> str:
+    """What the rollout tells with changes of it, as JSON: `before` when there are none."""
+    if not changes:
+        return before
+    made: dict[str, Any] = applied({told.COLUMN: dict(default)}, changes)[told.COLUMN]
+    return json.dumps(made)
 
 
 def _walk(value: Any, path: Path, depth: int) -> Iterator[Leaf]:

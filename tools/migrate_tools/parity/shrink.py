@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from migrate_tools.model import Launch
@@ -29,6 +29,8 @@ class Smallest:
     raw: str
     new_text: str
     length: int
+    told: str
+    """What the rollout told the reward, as JSON."""
     old: Any
     """Encoded score of the old reward, or its error."""
     old_kind: str
@@ -61,7 +63,7 @@ def shrink(
             ended = case.new.endswith(family.end) and not case.raw.endswith(family.end)
             for raw in _smaller(case.raw):
                 old, new = both_texts(raw, prompts[case.row], launch.reward, family, ended)
-                trials.append((number, Case(case.row, "shrunk", raw, old, new, case.length)))
+                trials.append((number, replace(case, family="shrunk", raw=raw, old=old, new=new)))
         old_job = oracle.old_job(context.recipe, launch, frozen, seconds=SECONDS)
         lines = [case.line() for _, case in trials]
         place = context.work / "parity" / launch.name
@@ -98,6 +100,7 @@ def _keep_smallest(
             case.raw,
             case.new,
             case.length,
+            case.told,
             old.get("score", old.get("error", old["kind"])),
             old["kind"],
             new.get("score", new.get("error", new["kind"])),

@@ -16,8 +16,9 @@ from typing import Any
 from migrate_tools.parity import supervise
 from migrate_tools.parity.hunt import Candidate, Hunt, Result
 from migrate_tools.parity.power_side import Versions
-from migrate_tools.parity.row_changes import applied
+from migrate_tools.parity.row_changes import applied, split, told_after
 from migrate_tools.parity.swap import NOTED, noting
+from migrate_tools.parity.told import COLUMN
 from migrate_tools.parity.values import number
 
 EFFORT = 1.2
@@ -73,13 +74,14 @@ class _Survivors:
         asked = {name for record in job["baseline"] if record for name in record["old_keys"]}
         self._keys = asked - {"score"}
         mined = job["mined"]
+        self._told: dict[str, Any] = job["told"]["default"]
         self._plain = [self._as_old(row) for row in rows]
         self._hunt = Hunt(self._plain, mined["keys"], mined["literals"], mined["numbers"], self._run)
         self._place: dict[int, int] = {}
         for index in sorted({index for plan in plans.values() for index in plan}):
             case = cases[index]
             self._place[index] = len(self._place)
-            candidate = Candidate(case["row"], case["new"], (), case["length"])
+            candidate = Candidate(case["row"], case["new"], (), case["length"], case["told"])
             self._hunt.add(candidate, self._run(candidate, "right").outcome)
 
     def run(self, position: int) -> Record:
@@ -93,7 +95,7 @@ class _Survivors:
         shown = None
         if found is not None:
             changes = [[list(path), value] for path, value in found.changes]
-            shown = {"row": found.row, "response": found.raw[-600:], "changes": changes}
+            shown = {"row": found.row, "raw": found.raw, "changes": changes, "length": found.length, "told": found.told}
         ran = self._hunt.reached if self._noted else self._hunt.tried
         return {"tried": ran, "other": self._hunt.infected, "input": shown}
 
@@ -120,21 +122,24 @@ class _Survivors:
         return self._caller.load(source, noting(self._notes))
 
     def _run(self, candidate: Candidate, which: str) -> Result:
-        row = self._rows[candidate.row]
-        if candidate.changes:
-            changed = applied(self._plain[candidate.row], candidate.changes)
+        row, (own, told) = self._rows[candidate.row], split(candidate.changes)
+        if own:
+            changed = applied(self._plain[candidate.row], own)
             model, extra = changed.get("reward_model") or {}, changed.get("extra_info")
             row = {**row, self._label: model.get("ground_truth"), self._metadata: extra}
         length = candidate.length or max(1, len(candidate.raw) // 4) + 1
         self._caller.use(self._modules[which])
         self._notes.clear()
         random.seed(len(candidate.raw))
-        record = self._caller.outcome(row, {"new": candidate.raw, "length": length}, 0)
+        said = told_after(self._told, candidate.told, told)
+        record = self._caller.outcome(row, {"new": candidate.raw, "length": length, "told": said}, 0)
         return Result(self._outcome(record), self._notes.copy(), (), self._noted and which == "right")
 
     def _as_old(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Label and metadata under the names that the rows of verl have."""
-        return {"reward_model": {"ground_truth": row.get(self._label)}, "extra_info": row.get(self._metadata) or {}}
+        told = {COLUMN: self._told} if self._told else {}
+        extra = row.get(self._metadata) or {}
+        return {"reward_model": {"ground_truth": row.get(self._label)}, "extra_info": extra, **told}
 
     def _outcome(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
         """What the comparison would look at."""

@@ -148,13 +148,20 @@ def _fields(
         for base in bases[:3]
         for variant in (*_whole_extra(rows[base], base), *_extra(rows[base], base, keys), *_truths(rows[base], base))
     ]
-    first = [variant for variant in made if variant.base == bases[0] and ground_truth(variant.row) == ""][:1]
+    truths = [(variant, ground_truth(variant.row)) for variant in made if variant.base == bases[0]]
+    first = [variant for variant, truth in truths if truth == ""][:1]
+    first += [variant for variant, truth in truths if _is_number(truth)][:1]
+    first += [variant for variant, truth in truths if truth is None and variant.row.get("reward_model")][:1]
     first += [variant for base in bases[:2] for variant in _shaped(rows[base], base)][: count // 4]
     if len(made) > count > 0:
         made = [made[position * len(made) // count] for position in range(count)]
         first = [variant for variant in first if variant not in made]
         made = [*first, *made[: count - len(first)]]
     yield from made if count > 0 else ()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _truths(row: Mapping[str, Any], base: int) -> Iterator[Variant]:

@@ -27,7 +27,7 @@ from migrate_tools.relax.reward_code import (
 )
 from migrate_tools.relax.special_tokens import special_tokens
 from migrate_tools.verl.extract import Extracted
-from migrate_tools.verl.manager_added import added
+from migrate_tools.verl.manager_added import added, told_keys
 
 Mode = Literal["inline", "loop", "thread", "worker"]
 
@@ -114,7 +114,7 @@ def _identity(found: Extracted, launch: Launch) -> str:
         "overlong": spec.overlong.model_dump() if spec.overlong else None,
         "log": _logs_overlong(launch),
         "text": [spec.text, spec.skip_special_tokens],
-        "adds": [_manager_adds(launch), _from_rollout(launch)],
+        "adds": [_manager_adds(launch), told_keys(launch)],
         "environment": spec.environment,
         "family": special_tokens(model_name(launch)).name,
         "arrays": _numpy_truth(launch),
@@ -160,9 +160,9 @@ def render_reward(launch: Launch, found: Extracted, *, algo: str, config_name: s
         "algo": algo,
         "config_name": config_name,
         "manager_adds": _manager_adds(launch),
-        "from_rollout": _from_rollout(launch),
+        "from_rollout": told_keys(launch),
         "rollout_metadata": ROLLOUT_METADATA,
-        "all_from_rollout": bool(launch.multi_turn and launch.multi_turn.loops) and _version(launch) >= (0, 6),
+        "all_from_rollout": bool(launch.multi_turn and launch.multi_turn.loops) and added(launch).passes_fields,
         "overlong": spec.overlong,
         "overlong_log": _logs_overlong(launch),
         "mode": mode,
@@ -282,16 +282,6 @@ def row_columns(launch: Launch) -> tuple[str, ...]:
 def _manager_adds(launch: Launch) -> dict[str, Any]:
     """Keys that the manager puts into extra_info."""
     return added(launch).keys
-
-
-def _from_rollout(launch: Launch) -> tuple[str, ...]:
-    """Keys of extra_info that verl's agent loop fills (tool_extra_fields since 0.6, the number of turns)."""
-    if launch.multi_turn is None:
-        return ()
-    names = ("num_turns",) if "num_turns" in _manager_adds(launch) else ()
-    if launch.multi_turn.runner == "engine":
-        return (*names, "rollout_reward_scores") if (0, 6) <= _version(launch) < (0, 7) else names
-    return (*names, "tool_rewards", "turn_scores") if _version(launch) >= (0, 6) else names
 
 
 def _version(launch: Launch) -> tuple[int, ...]:

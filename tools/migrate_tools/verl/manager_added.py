@@ -31,6 +31,8 @@ class Added:
     """A row without extra_info gives None instead of an empty dict."""
     takes_dict: bool = True
     """A dict with "score" is understood (verl before 0.4 wants a number)."""
+    passes_fields: bool = False
+    """What the agent loop collected (tool_rewards, turn_scores, ...) goes into extra_info."""
     file: str | None = None
     """The manager's file inside the verl source, or None."""
 
@@ -62,8 +64,24 @@ def added(launch: Launch) -> Added:
         logs_acc=bool(re.search(r"""reward_extra_info\[["']acc["']\]""", source)),
         none_for_missing=missing and """row_dict["extra_info"] = dict()""" not in dataset,
         takes_dict=bool(re.search(r"""\[["']score["']\]""", source)),
+        passes_fields="tool_extra_fields" in source,
         file=file,
     )
+
+
+def told_keys(launch: Launch) -> tuple[str, ...]:
+    """Keys of extra_info that a rollout of several turns fills, as far as the manager of this verl passes them on.
+
+    num_turns comes from either kind of rollout, the scores of whole episodes from the SGLang rollout alone (0.6), the
+    rewards of single calls and turns from the agent loop (naive, rate_limited and remote of the reward loop).
+    """
+    if launch.multi_turn is None:
+        return ()
+    found = added(launch)
+    names = ("num_turns",) if "num_turns" in found.keys else ()
+    if launch.multi_turn.runner == "engine":
+        return (*names, "rollout_reward_scores") if "rollout_reward_scores" in found.keys else names
+    return (*names, "tool_rewards", "turn_scores") if found.passes_fields else names
 
 
 def _by_version(launch: Launch, name: str) -> Added:
@@ -77,7 +95,7 @@ def _by_version(launch: Launch, name: str) -> Added:
         keys["num_turns"] = spec.num_turns
     if version >= (0, 6) and (name == "batch" or turns):
         keys["rollout_reward_scores"] = {}
-    return Added(keys=keys)
+    return Added(keys=keys, passes_fields=version >= (0, 7) and name in ("naive", "rate_limited", "remote"))
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,79 @@
+"""Rules for keys of extra_info that the reward manager sets: what the row says there never counts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from migrate_tools.parity.faults_wiring import wrapper_names
+from migrate_tools.parity.mutation import Code, Edit, call_name, text
+
+EXTRA = "extra_info"
+
+
+def default_never_used(code: Code, edit: Edit) -> str:
+    """Another default for a key that the manager always sets."""
+    node = edit.node
+    call = code.parents.get(node) if edit.operator == "other default" else None
+    if not isinstance(call, ast.Call) or call_name(call) != "get" or len(call.args) != 2 or call.args[1] is not node:
+        return ""
+    key = text(call.args[0])
+    held = isinstance(call.func, ast.Attribute) and _is_extra(call.func.value)
+    return f"the reward manager always sets {key}" if held and key in _manager_keys(code) else ""
+
+
+def row_never_read(code: Code, edit: Edit) -> str:
+    """What the row has in extra_info is lost, but the scorer reads the manager's own keys alone."""
+    keys = _manager_keys(code)
+    if edit.operator != "extra_info lost" or not keys:
+        return ""
+    read = [_key_of(code, item) for item in _uses(code)]
+    return "the scorer reads only keys that the manager sets" if all(key in keys for key in read) else ""
+
+
+def told_but_unread(code: Code, edit: Edit) -> str:
+    """A key of the rollout is not handed on, but the scorer names its keys and this is none of them."""
+    statement = code.statement(edit.node)
+    if edit.operator != "entry lost" or not isinstance(statement, ast.Assign):
+        return ""
+    if [getattr(target, "id", "") for target in statement.targets] != ["FROM_ROLLOUT"]:
+        return ""
+    lost = set(ast.literal_eval(statement.value)) - set(ast.literal_eval(edit.text))
+    read = [_key_of(code, item) for item in _uses(code)]
+    return "the scorer does not read this key" if None not in read and not lost & set(read) else ""
+
+
+def _manager_keys(code: Code) -> frozenset[str]:
+    """Keys of MANAGER_ADDS, which the wrapper writes over those of the row."""
+    for node in code.tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "MANAGER_ADDS":
+            return frozenset(key for item in getattr(node.value, "keys", ()) if (key := text(item)) is not None)
+    return frozenset()
+
+
+def _uses(code: Code) -> Iterator[ast.Name]:
+    """Every place where the scorer's functions use extra_info."""
+    for function in (node for name, node in code.functions.items() if name not in wrapper_names(code)):
+        for node in ast.walk(function):
+            if isinstance(node, ast.Name) and node.id == EXTRA and isinstance(node.ctx, ast.Load):
+                yield node
+
+
+def _key_of(code: Code, name: ast.Name) -> str | None:
+    """The key that is read at a use of extra_info; None where it goes anywhere else."""
+    node: ast.AST = name
+    parent = code.parents.get(node)
+    if isinstance(parent, ast.BoolOp) and _is_extra(parent):
+        node, parent = parent, code.parents.get(parent)
+    if isinstance(parent, ast.Subscript) and parent.value is node and isinstance(parent.ctx, ast.Load):
+        return text(parent.slice)
+    call = code.parents.get(parent) if isinstance(parent, ast.Attribute) and parent.attr == "get" else None
+    return text(call.args[0]) if isinstance(call, ast.Call) and call.func is parent and call.args else None
+
+
+def _is_extra(node: ast.AST) -> bool:
+    """`extra_info`, or `extra_info or {}`."""
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and len(node.values) == 2:
+        first, second = node.values
+        return _is_extra(first) and isinstance(second, ast.Dict) and not second.keys
+    return isinstance(node, ast.Name) and node.id == EXTRA
