@@ -29,6 +29,8 @@ BOXES: tuple[list[Any], ...] = (
 MANY = 12
 """Turns of the longest conversation; where the recipe's limit is higher, it is not reached."""
 LONGEST_TRUTH = 2000
+UNSURE = "I do not know."
+"""An answer that is nowhere right."""
 ANSWERS = (
     "#### {}",
     "Let me think. The answer is {}.",
@@ -124,7 +126,7 @@ def _with_user(add: Callable[..., None], turns: MultiTurn, metadata: Sequence[di
     """Conversations with a simulated user: answers in the usual forms, right and wrong, early and late."""
     for row, known in enumerate(metadata or [{}]):
         truths = _truths(known)
-        for text in ("I do not know.", f"{END} {END}", "<think>long</think> #### 0", "x" * LONG):
+        for text in (UNSURE, f"{END} {END}", "<think>long</think> #### 0", "x" * LONG):
             add("user: wrong answers", *[text] * many, row=row)
         for truth in truths:
             for number, form in enumerate(ANSWERS):
@@ -147,11 +149,13 @@ def _truths(row: dict[str, Any]) -> list[str]:
 def engine_calls(turns: MultiTurn) -> tuple[str, ...]:
     """What a rehearsal's engine says between its answers.
 
-    Each tool called rightly, an unknown one, a broken call, two at once. Nothing for an example with simulated users
-    alone: its turns are rehearsed, and not drilled.
+    Each tool called rightly, an unknown one, a broken call, two at once; without tools an answer that a simulated user
+    does not take.
     """
     write = WRITERS.get(call_form(turns))
-    if write is None or not turns.tools:
+    if not turns.tools:
+        return (UNSURE,) if turns.interactions else ()
+    if write is None:
         return ()
     right = [write(tool.name, _arguments(tool.parameters)) for tool in turns.tools]
     return (
