@@ -43,6 +43,8 @@ OTHERS = (
     ("python3 -m vagen.main_ppo data.train_files=x.yaml algorithm.adv_estimator=grpo", "VAGEN dialect", "by hand"),
     ("python3 -m rllm.trainer.verl.train_agent_ppo data.a=1 trainer.b=2", "rllm dialect", "by hand"),
     ("python3 -m agent_r1.src.main_agent algorithm.adv_estimator=grpo tool.env=x", "Agent-R1 dialect", "by hand"),
+    ("python3 -m my.main algorithm.adv_estimator=grpo tool.tools=[a] tool.max_turns=5", "Agent-R1 dialect", "hand"),
+    ("python3 -m my.main algorithm.adv_estimator=gae rollout_manager.max_turns=3", "VAGEN dialect", "by hand"),
     ("python3 train.py --config-name x es_manager.train.env_groups=8 trainer.n=1", "RAGEN dialect", "by hand"),
     ("python3 -m openrlhf.cli.train_ppo_ray --train_batch_size 128", "OpenRLHF dialect", "counts prompts"),
     ("trl grpo --model_name_or_path a/b --dataset_name c", "TRL dialect (trl.grpo)", "rewrite its settings"),

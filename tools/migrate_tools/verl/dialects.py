@@ -58,6 +58,7 @@ DIALECTS = (
         "environment for Relax by hand (examples/deepeyes of Relax shows how); a text-only reward in verl's form "
         "can be given as a verl recipe",
         module=re.compile(r"^vagen\."),
+        key=re.compile(r"^rollout_manager\."),
         source=_text(r"^\s*(?:from|import)\s+vagen\b"),
     ),
     Dialect(
@@ -80,6 +81,7 @@ DIALECTS = (
         "its rollouts call tools in a loop of its own, which is not translated: port the tools by hand, or give a "
         "recipe that starts verl.trainer.main_ppo",
         module=re.compile(r"^agent_r1\."),
+        key=re.compile(r"^tool\.(?:env|tools|max_turns)$"),
     ),
     Dialect(
         "OpenRLHF",
