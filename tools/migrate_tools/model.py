@@ -253,6 +253,8 @@ class MultiTurn(Frozen):
     runner: Literal["agent_loop", "engine"] = "agent_loop"
     """What runs tools and users. engine: verl's SGLang rollout (up to 0.6, in the mode sync), which makes a tool once
     an episode and asks it for a reward at the end; agent_loop: verl's tool agent loop."""
+    loop_release: str = ""
+    """The verl release whose tool agent loop the launch's verl has; empty: that of its version."""
     default_loop: str = ""
     """Loop of rows without an agent_name; "" before verl had agent loops (0.3 and 0.4: the engine runs the tools)."""
     row_loops: bool = False

@@ -9,6 +9,7 @@ from migrate_tools.model import (
     DataFile,
     DataSpec,
     Launch,
+    MultiTurn,
     RewardSpec,
     Setting,
     SourceRef,
@@ -114,6 +115,7 @@ def make_launch(
     val: tuple[str, ...] = ("$HOME/data/gsm8k/test.parquet",),
     data: DataSpec | None = None,
     reward: RewardSpec | None = None,
+    multi_turn: MultiTurn | None = None,
 ) -> Launch:
     """A launch with these settings over the defaults; `drop` takes keys out of the version's defaults."""
     config = {key: value for key, value in DEFAULTS.items() if key not in drop} | dict(settings)
@@ -135,6 +137,7 @@ def make_launch(
         verl=VerlRef(version=version, root="/nowhere", how="hand-made"),
         reward=reward or RewardSpec(kind="custom", path="reward.py", function="compute_score"),
         data=spec,
+        multi_turn=multi_turn,
     )
 
 

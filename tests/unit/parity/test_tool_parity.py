@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from migrate_tools.model import MultiTurn, ToolSpec
+from migrate_tools.model import InteractionSpec, MultiTurn, ToolSpec
 from migrate_tools.parity.tool_cases import END, conversations, engine_calls, example, hermes, qwen3_coder
-from migrate_tools.parity.tools import difference
+from migrate_tools.parity.tools import difference, limit_problem, recipe_packages
 
 SCHEMA = {
     "type": "function",
@@ -75,6 +76,13 @@ def test_forms_of_a_call() -> None:
     assert len(engine_calls(TURNS)) == 4
 
 
+def test_a_simulated_user_alone_is_asked_back_in_the_rehearsal() -> None:
+    user = InteractionSpec(name="teacher", class_name="a.TeacherInteraction")
+    assert engine_calls(MultiTurn(interactions=(user,))) == ("I do not know.",)
+    assert engine_calls(MultiTurn(interactions=(user,), format="nobody")) == ("I do not know.",)
+    assert engine_calls(MultiTurn()) == ()
+
+
 def record(*turns: list[tuple[str, float | None]], num_turns: int = 4, images: int = 0) -> dict[str, Any]:
     """A record of the old side."""
     made = [[{"text": text, "images": [images] * images, "reward": reward} for text, reward in turn] for turn in turns]
@@ -112,3 +120,20 @@ OLD = record([("a", 0.5), ("b", None)])
 )
 def test_differences(old: dict[str, Any], new: dict[str, Any], why: str) -> None:
     assert difference(old, new) == why
+
+
+def test_max_turns_of_the_configuration_is_that_of_the_recipe() -> None:
+    assert limit_problem(TURNS, 3) == limit_problem(TURNS, None) == ""
+    assert limit_problem(TURNS, 4) == "max_turns of the configuration is 4, and verl's max_assistant_turns 3"
+    assert limit_problem(MultiTurn(), 4) == "max_turns of the configuration is 4, and verl's max_assistant_turns None"
+
+
+def test_a_recipe_folder_is_a_package_of_recipe_whatever_module_it_holds(tmp_path: Path) -> None:
+    root = tmp_path / "retool"
+    root.mkdir()
+    (root / "retool.py").write_text("")
+    usual = {"recipe": ["/project/recipe", "/project"]}
+    assert recipe_packages(tmp_path, root) == {**usual, "recipe.retool": ["/project/retool"]}
+    assert recipe_packages(root, root) == {**usual, "recipe.retool": ["/project"]}
+    (root / "__init__.py").write_text("")
+    assert recipe_packages(tmp_path, root) == usual

@@ -15,7 +15,7 @@ from migrate_tools.mapping.turns import error_note, obstacle
 from migrate_tools.model import AgentLoopSpec, DataSpec, InteractionSpec, Launch, MultiTurn, Note, ToolSpec, VerlRef
 from migrate_tools.relax.env_module import checkout_base_env, kept_side, multi_turn_files
 from migrate_tools.verl.extract import Extracted
-from migrate_tools.verl.multi_turn import version_pair
+from migrate_tools.verl.loop_release import version_pair
 from writer_inputs import make_launch
 
 TOOLS = """
@@ -172,6 +172,12 @@ def test_limits_of_turns(
             _, done, _ = asyncio.run(env.step(CALL))
     assert (env.user_turns, done) == (answered, answered < 5)
     assert sample.metadata["verl_rollout"]["num_turns"] == env.user_turns + env.assistant_turns + 1
+
+
+def test_max_turns_of_the_configuration_limits_the_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = env_module(tmp_path, "0.7.1", monkeypatch, max_assistant_turns=3)
+    env = module.build_env(sample=SimpleNamespace(metadata={}), args=SimpleNamespace(max_turns=2))
+    assert [asyncio.run(env.step(CALL))[1] for _ in range(2)] == [False, True]
 
 
 def test_turns_that_were_cut_or_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from migrate_tools.mapping.draft import Draft
 from migrate_tools.mapping.loops import loops_obstacle, place_loops
 from migrate_tools.model import MultiTurn
-from migrate_tools.verl.multi_turn import version_pair
+from migrate_tools.verl.loop_release import version_pair
 
 TURNS, AGENT = "actor_rollout_ref.rollout.multi_turn.", "actor_rollout_ref.rollout.agent."
 GENERATE = "--custom-generate-function-path"
+MAX_TURNS = "max_turns"
+"""Key of the configuration that limits the answers of an episode; Relax's own examples with tools name it so."""
 TOOL_LOOPS = frozenset({"tool_agent", "single_turn_agent", ""})
 
 
@@ -84,7 +86,8 @@ def place_turns(draft: Draft) -> dict[str, object]:
     turns = draft.facts.launch.multi_turn
     if turns is None:
         return {}
-    why = obstacle(turns, draft.facts.launch.verl.version)
+    release = turns.loop_release or draft.facts.launch.verl.version
+    why = obstacle(turns, release)
     if why:
         draft.cap("multi-turn", why)
         return {}
@@ -107,8 +110,15 @@ def place_turns(draft: Draft) -> dict[str, object]:
         TURNS + "interaction_config_path", "derived", (f"file: env_{algo}.py",), "the example's environment answers"
     )
     if turns.tools:
-        draft.note("tool-errors", error_note(turns, draft.facts.launch.verl.version), TURNS + "enable")
-    limits = ("max_assistant_turns", "max_user_turns", "max_turns", "max_parallel_calls", "format")
+        draft.note("tool-errors", error_note(turns, release), TURNS + "enable")
+    config: dict[str, object] = {"rollout_interaction_env_path": f"examples.{algo}.env_{algo}"}
+    answers = [TURNS + name for name in ("max_assistant_turns", "max_turns")]
+    if turns.max_assistant_turns is not None:
+        config[MAX_TURNS] = turns.max_assistant_turns
+        draft.say(answers, "exact", f"{algo}_config.yaml: {MAX_TURNS}", "answers of an episode")
+    else:
+        draft.say(answers, "exact", (f"file: env_{algo}.py",), "no limit of answers")
+    limits = ("max_user_turns", "max_parallel_calls", "format")
     cuts = ("max_tool_response_length", "tool_response_truncate_side")
     draft.say(
         [TURNS + name for name in (*limits, *cuts)], "exact", (f"file: env_{algo}.py",), "a constant of the environment"
@@ -119,4 +129,4 @@ def place_turns(draft: Draft) -> dict[str, object]:
         draft.say(AGENT + "default_agent_loop", "exact", flag, "verl's tool agent loop")
     elif turns.default_loop == "single_turn_agent" and not turns.row_loops:
         draft.note("agent-name", _without_agent_name(draft, turns), TURNS + "enable")
-    return {"rollout_interaction_env_path": f"examples.{algo}.env_{algo}"}
+    return config

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.model import CheckResult, CheckStatus, InteractionSpec, Launch, ToolSpec
+from migrate_tools.model import CheckResult, CheckStatus, InteractionSpec, Launch, MultiTurn, ToolSpec
 from migrate_tools.parity.engine_side import ROLLOUT_FILE
 from migrate_tools.parity.newjob import STAGE, STANDIN, Context
 from migrate_tools.parity.oracle import last_line
@@ -19,7 +19,8 @@ from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
 from migrate_tools.relax.special_tokens import special_tokens
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, python_env, python_mounts
 from migrate_tools.verl import source
-from migrate_tools.verl.multi_turn import engine_version, version_pair
+from migrate_tools.verl.loop_release import version_pair
+from migrate_tools.verl.multi_turn import engine_version
 
 ROWS = 8
 SHOWN = 10
@@ -28,12 +29,17 @@ SERVICES = frozenset({"http", "judge", "process"})
 """Traits of tools whose answers come from outside the tool."""
 
 
-def compare_tools(context: Context, launch: Launch, *, name: str, rows: Path | None) -> CheckResult:
+def compare_tools(
+    context: Context, launch: Launch, *, name: str, rows: Path | None, max_turns: int | None = None
+) -> CheckResult:
     """Compare the tools of one launch.
 
     Args:
         rows: a converted file of the launch, whose metadata the conversations use; None when there is none.
+        max_turns: of the example's configuration; None when it names none.
     """
+    if launch.multi_turn is not None and (why := limit_problem(launch.multi_turn, max_turns)):
+        return CheckResult(name=name, rung=4, status="failed", summary=why)
     status, summary, evidence = _compare(context, launch, rows)
     return CheckResult(name=name, rung=4, status=status, summary=summary, evidence=evidence)
 
@@ -89,6 +95,13 @@ def _compare(context: Context, launch: Launch, rows: Path | None) -> tuple[Check
     return "passed", f"{len(talks)} conversations give the same observations, rewards and ends", evidence
 
 
+def limit_problem(turns: MultiTurn, max_turns: int | None) -> str:
+    """What is wrong with the configuration's limit of answers (None: it names none); empty when nothing."""
+    if max_turns in (None, turns.max_assistant_turns):
+        return ""
+    return f"max_turns of the configuration is {max_turns}, and verl's max_assistant_turns {turns.max_assistant_turns}"
+
+
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """What two records of a conversation have differently, in one sentence; empty when nothing."""
     if "raised" in new:
@@ -138,7 +151,7 @@ def _job(
         "lines": version_pair(engine_version(launch.verl.version)) >= (0, 6),
         "tool_images": launch.data.tool_images,
         "paths": [inside, "/project"],
-        "aliases": {"recipe": ["/project/recipe", "/project", inside]},
+        "aliases": recipe_packages(project, root),
         "new_paths": [STAGE, STANDIN],
         "module": f"examples.{context.example.algo}.env_{context.example.algo}",
         "told": ROLLOUT_METADATA,
@@ -146,6 +159,19 @@ def _job(
         "conversations": talks,
         "metadata": metadata,
     }
+
+
+def recipe_packages(project: Path, root: Path) -> dict[str, list[str]]:
+    """Package -> its folders in the sandbox, as verl's own checkout has them: recipe, and in it the recipe's folder.
+
+    The folder is named on its own where Python would not find it as a package there: without an __init__.py a module
+    of the same name, anywhere, is taken instead.
+    """
+    packages = {"recipe": ["/project/recipe", "/project"]}
+    found = root.parent in (project, project / "recipe") and (root / "__init__.py").is_file()
+    if not found and root.name.isidentifier():
+        packages[f"recipe.{root.name}"] = [_inside(str(root.relative_to(project))).removesuffix("/.")]
+    return packages
 
 
 def _images(launch: Launch, rows: Sequence[Mapping[str, Any]]) -> list[list[str]] | None:

@@ -13,7 +13,8 @@ from migrate_tools.relax.loop_module import loop_files
 from migrate_tools.relax.metadata_names import RESUME_METADATA, ROLLOUT_METADATA
 from migrate_tools.relax.special_tokens import special_tokens
 from migrate_tools.verl.extract import Extracted
-from migrate_tools.verl.multi_turn import engine_version, version_pair
+from migrate_tools.verl.loop_release import version_pair
+from migrate_tools.verl.multi_turn import engine_version
 from migrate_tools.verl.secrets import redact
 
 PARTS = "PARTS"
@@ -33,7 +34,7 @@ def multi_turn_files(
         return []
     if turns.loops:
         return loop_files(launch, found.tools, algo=algo)
-    version = version_pair(launch.verl.version)
+    version = version_pair(turns.loop_release or launch.verl.version)
     family = special_tokens(str(launch.get("actor_rollout_ref.model.path") or ""))
     origin = f"Tools of {launch.script} (verl {launch.verl.version})."
     texts = named_files(turns, project) if project is not None else {}
@@ -67,7 +68,7 @@ def multi_turn_files(
         "default_user": turns.interactions[0].name if turns.interactions else "",
         "image_parts": "each" if version >= (0, 9) else "one",
         "turns": turns,
-        "verl_version": launch.verl.version,
+        "verl_version": turns.loop_release or launch.verl.version,
         "response_length": int(
             launch.get("data.max_response_length") or launch.get("actor_rollout_ref.rollout.response_length") or 512
         ),

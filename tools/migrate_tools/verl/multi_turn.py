@@ -13,6 +13,7 @@ from typing import Any, Literal
 from migrate_tools.model import AgentLoopSpec, DataSpec, InteractionSpec, MultiTurn, Note, SourceRef, VerlRef
 from migrate_tools.verl.agent_loops import loop_obstacle, row_fields
 from migrate_tools.verl.class_tree import ClassTree, Lineage, registers
+from migrate_tools.verl.loop_release import loop_release, version_pair
 from migrate_tools.verl.module_finder import ModuleFinder
 from migrate_tools.verl.paths import walk
 from migrate_tools.verl.tools_reader import ToolReader
@@ -70,6 +71,7 @@ def read_multi_turn(
         interactions=tuple(_interactions(reader, finder, recipe_root, user_file)) if user_file else (),
         loops=tuple(loops),
         runner=runner(config, verl.version),
+        loop_release=loop_release(verl),
         default_loop=default_loop,
         row_loops=row_loops,
         manager_class=manager,
@@ -121,12 +123,6 @@ def nobody_runs(config: Mapping[str, Any], version: str) -> list[Note]:
 def engine_version(version: str) -> str:
     """The release whose SGLang rollout stands for a version: itself from 0.4.1 to 0.6, else 0.4.1."""
     return version if (0, 5) <= version_pair(version) < (0, 7) else "0.4.1"
-
-
-def version_pair(text: str) -> tuple[int, int]:
-    """The first two numbers of a version; (99, 0) for a text without them."""
-    numbers = [part for part in text.split(".")[:2] if part.isdigit()]
-    return (int(numbers[0]), int(numbers[1])) if len(numbers) == 2 else (99, 0)
 
 
 def _interactions(reader: ToolReader, finder: ModuleFinder, recipe_root: Path, text: str) -> list[InteractionSpec]:

@@ -239,7 +239,8 @@ class Drills:
             self.plan.begin([f"I will use a tool.\n{self.calls[0]}"])
             sample = await self.play(self.fresh(self.episodes + 1))
             self._ended("limits: calls without end", sample, {SampleStatus.TRUNCATED, SampleStatus.COMPLETED})
-            most = getattr(self.watched.module, "MAX_ASSISTANT_TURNS", None) if self.watched else None
+            own = getattr(self.watched.module, "MAX_ASSISTANT_TURNS", None) if self.watched else None
+            most = getattr(self.args, "max_turns", own)
             if most and len(self.plan.asked) > most:
                 self._problem("limits: turns", f"{len(self.plan.asked)} answers where {most} are allowed")
             self.facts["turns_without_end"] = len(self.plan.asked)

@@ -1,0 +1,33 @@
+"""The limits of a multi-turn launch: one is a key of the configuration, the others are constants."""
+
+from __future__ import annotations
+
+from mapping_launches import ROLLOUT, Make
+from migrate_tools.model import InteractionSpec, MultiTurn, ToolSpec
+
+TOOL = ToolSpec(name="count", kind="base_tool", class_name="a.Count", file="a.py", parameters={"type": "function"})
+TURNS = ROLLOUT + "multi_turn."
+
+
+def test_the_limit_of_answers_is_max_turns_of_the_configuration(make: Make) -> None:
+    turns = MultiTurn(tools=(TOOL,), max_assistant_turns=7, max_user_turns=3)
+    limits = {TURNS + "enable": True, TURNS + "max_assistant_turns": 7, TURNS + "max_user_turns": 3}
+    made = make(limits, multi_turn=turns)
+    assert made.config_yaml == {"max_turns": 7, "rollout_interaction_env_path": "examples.gsm8k.env_gsm8k"}
+    relax = {item.key: (item.status, item.relax) for item in made.settings}
+    assert relax[TURNS + "max_assistant_turns"] == ("exact", ("gsm8k_config.yaml: max_turns",))
+    assert relax[TURNS + "max_user_turns"] == ("exact", ("file: env_gsm8k.py",))
+
+
+def test_without_a_limit_the_configuration_names_none(make: Make) -> None:
+    made = make({TURNS + "enable": True}, multi_turn=MultiTurn(tools=(TOOL,)))
+    assert made.config_yaml == {"rollout_interaction_env_path": "examples.gsm8k.env_gsm8k"}
+
+
+def test_a_development_tree_with_the_older_loop_still_asks_its_users(make: Make) -> None:
+    user = InteractionSpec(name="teacher", class_name="a.TeacherInteraction", file="a.py")
+    settings = {TURNS + "enable": True, TURNS + "interaction_config_path": "users.yaml"}
+    for release, reached in (("0.7.1", True), ("", False)):
+        turns = MultiTurn(interactions=(user,), loop_release=release)
+        made = make(settings, version="0.8.0.dev", multi_turn=turns)
+        assert ("rollout_interaction_env_path" in made.config_yaml) is reached
