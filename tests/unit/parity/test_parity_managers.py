@@ -304,10 +304,11 @@ class NaiveRewardManager:
             item = data[i]
             length = item.batch["attention_mask"][width:].sum()
             text = self.tokenizer.decode(item.batch["responses"][:length], skip_special_tokens=True)
-            reward[i, length - 1] = self.compute_score(
+            score = self.compute_score(
                 data_source=item.non_tensor_batch["data_source"], solution_str=text,
                 ground_truth=item.non_tensor_batch["reward_model"]["ground_truth"],
-                extra_info=item.non_tensor_batch.get("extra_info", {})) * FACTOR
+                extra_info=item.non_tensor_batch.get("extra_info", {}))
+            reward[i, length - 1] = (score["score"] if isinstance(score, dict) else score) * FACTOR
         return {"reward_tensor": reward, "reward_extra_info": {"method": ["changed"] * len(data)}}
 """
 
@@ -330,6 +331,21 @@ def test_a_manager_that_a_fork_has_changed_is_run_itself(bench: Callable[..., An
         assert "T07-metric-not-logged" in {item["id"] for item in result.evidence["tolerances"]}
     else:
         assert "reward 0.5 became 1.0" in result.summary
+
+
+@pytest.mark.jail
+def test_a_key_that_a_changed_manager_does_not_log_may_be_logged(bench: Callable[..., Any]) -> None:
+    scorer = """
+        def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+            return {"score": 1.0 if str(ground_truth) in solution_str else 0.0, "step": 3}
+    """
+    made = bench(scorer, version="0.6.1")
+    file = Path(made.launch.verl.root, "verl/workers/reward_manager/naive.py")
+    file.parent.mkdir(parents=True)
+    file.write_text(CHANGED.replace("FACTOR", "1.0"), encoding="utf-8")
+    result = made.check(cases=40)
+    assert result.status == "passed", result.summary
+    assert {"T13-key-logged", "T07-metric-not-logged"} <= {item["id"] for item in result.evidence["tolerances"]}
 
 
 @pytest.mark.parametrize(

@@ -238,6 +238,12 @@ def test_verdict_on_one_case(old: dict[str, Any], new: dict[str, Any], kind: str
     assert judge({**OLD, **old}, {**NEW, **new}).kind == kind
 
 
+@pytest.mark.parametrize(("dropped", "kind"), [(["method"], "same"), ([], "mismatch")])
+def test_a_key_of_the_new_side_alone_must_be_one_that_the_manager_drops(dropped: list[str], kind: str) -> None:
+    new = {**NEW, "keys": {"acc": 1, "method": "rule"}}
+    assert judge({**OLD, "type": "dict", "dropped": dropped}, new, {"acc"}).kind == kind
+
+
 def test_managers_keep_an_awaited_result_apart_from_a_plain_one() -> None:
     from migrate_tools.parity import managers
 

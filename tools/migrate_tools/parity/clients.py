@@ -305,6 +305,10 @@ def _openai(tape: Tape) -> types.ModuleType:
             raise module.InternalServerError("taped failure")
         return json.loads(answer.body, object_hook=_namespace)
 
+    def models(base: str) -> Any:
+        tape.answer("GET", f"{base.rstrip('/')}/models", b"")
+        return SimpleNamespace(object="list", data=[SimpleNamespace(id="taped", object="model")])
+
     def build(is_async: bool) -> type:
         class Client(_Accepting):
             base_url = "https://api.openai.com/v1"
@@ -314,6 +318,7 @@ def _openai(tape: Tape) -> types.ModuleType:
                 base = str(self.base_url or "https://api.openai.com/v1")
                 self.chat = SimpleNamespace(completions=SimpleNamespace(create=_create(base, "chat/completions")))
                 self.completions = SimpleNamespace(create=_create(base, "completions"))
+                self.models = SimpleNamespace(list=_list(base))
 
             def with_options(self, **_: Any) -> Client:
                 return self
@@ -329,6 +334,12 @@ def _openai(tape: Tape) -> types.ModuleType:
                 return complete(base, path, kwargs)
 
             return create
+
+        def _list(base: str) -> Any:
+            async def found(**_: Any) -> Any:
+                return models(base)
+
+            return found if is_async else lambda **_: models(base)
 
         return Client
 

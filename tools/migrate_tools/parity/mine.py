@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from migrate_tools.parity.answer_shapes import Shape, answer_shapes
 from migrate_tools.verl.secrets import redact
 
 LITERALS = 60
@@ -30,6 +31,8 @@ class Mined:
     """Names used as dictionary keys or with .get()."""
     numbers: tuple[int, ...] = ()
     """Whole numbers from 8 to 20000: clip lengths, limits."""
+    shapes: tuple[Shape, ...] = ()
+    """Values that are read from the answers of a server."""
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -44,7 +47,8 @@ def mine(sources: Iterable[str]) -> Mined:
     patterns: dict[str, None] = {}
     keys: dict[str, None] = {}
     numbers: dict[int, None] = {}
-    for source in sources:
+    texts = list(sources)
+    for source in texts:
         try:
             tree = ast.parse(source)
         except (SyntaxError, ValueError):
@@ -58,7 +62,11 @@ def mine(sources: Iterable[str]) -> Mined:
             elif isinstance(node, ast.Constant) and id(node) not in skipped:
                 _constant(node.value, literals, numbers)
     return Mined(
-        tuple(literals)[:LITERALS], tuple(patterns)[:PATTERNS], tuple(keys)[:LITERALS], tuple(numbers)[:LITERALS]
+        tuple(literals)[:LITERALS],
+        tuple(patterns)[:PATTERNS],
+        tuple(keys)[:LITERALS],
+        tuple(numbers)[:LITERALS],
+        answer_shapes(texts),
     )
 
 

@@ -224,6 +224,9 @@ class Runner:
                     "raw_type": type_name(encode(element)),
                     "keys": {str(key): encode(_plain(value)) for key, value in extras[index].items()},
                     "logged": [str(key) for key in extras[index] if not (isinstance(result, dict) and key in result)],
+                    "dropped": [str(key) for key in result if key not in extras[index]]
+                    if isinstance(result, dict)
+                    else [],
                     "notes": ["float32"],
                     "mutated": [] if before[index] == after else ["extra_info or ground_truth"],
                 }

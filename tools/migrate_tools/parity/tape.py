@@ -19,6 +19,12 @@ LOG = "PARITY_TAPE_LOG"
 """Environment variable with the path of the log, for processes that a scorer starts."""
 ERROR_SHARE = 12
 """One request in so many is answered with an error."""
+BARE_SHARE = 13
+"""One answer in so many lacks what the scorer looks for in it."""
+NAMED_TEXTS = frozenset(
+    {"id", "name", "model", "message", "text", "content", "output", "response", "generated_text", "reason", "status"}
+)
+"""Keys whose values are texts where the scorer does not tell."""
 STATIC = (
     "\\boxed{True}",
     "\\boxed{False}",
@@ -62,7 +68,12 @@ class Tape:
         literals: Sequence[str] = settings.get("literals", ())
         self._keys: Sequence[str] = settings.get("keys", ())
         spliced = [form.format(text) for text in literals for form in ("{}", "\\boxed{{{}}}", "Verdict: {}")]
-        self._texts = [*STATIC, *spliced]
+        shapes: Sequence[dict[str, Any]] = settings.get("shapes", ())
+        self._shapes = [shape for shape in shapes if shape["root"] == "body"]
+        inner = [shape for shape in shapes if shape["root"] == "text"]
+        written = [json.dumps(_shaped({}, inner, number, "so")) for number in range(0, 5 << 8, 1 << 8) if inner]
+        fenced = [f"```json\n{text}\n```" for text in written]
+        self._texts = [*STATIC, *settings.get("texts", ()), *spliced, *written, *fenced]
         self._log = Path(os.environ.get(LOG) or _fresh_log())
         self._start = 0
 
@@ -97,10 +108,14 @@ class Tape:
         digest = hashlib.sha256(b"\0".join((method.upper().encode(), url.encode(), body))).digest()
         self._note([method.upper(), url, hashlib.sha256(body).hexdigest()[:16]])
         number = int.from_bytes(digest[:4], "big")
-        if number % ERROR_SHARE == 0:
+        asks = bool(body) or "?" in url  # what says nothing of the case (GET /models) asks how the server is set up
+        if asks and number % ERROR_SHARE == 0:
             return Answer(500, b'{"error": "taped failure"}')
         text = self._texts[number // ERROR_SHARE % len(self._texts)]
-        return Answer(200, json.dumps(self._content(text, number)).encode())
+        content = self._content(text, number)
+        if not asks or number // ERROR_SHARE % BARE_SHARE:
+            content = _shaped(content, self._shapes, number if asks else 5 << 8, text if asks else "taped")
+        return Answer(200, json.dumps(content).encode())
 
     def _content(self, text: str, number: int) -> dict[str, Any]:
         """A body that reads as a chat completion, a completion, and a plain result."""
@@ -123,3 +138,41 @@ class Tape:
             "choices": [choice],
             "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
         }
+
+
+def _shaped(body: Any, shapes: Sequence[dict[str, Any]], number: int, text: str) -> Any:
+    """The body with a value at the end of every path; one that has a fitting value already stays as it is."""
+    for turn, shape in enumerate(shapes):
+        body = _put(body, shape["path"], shape, number + (turn << 8), text)
+    return body
+
+
+def _put(there: Any, path: Sequence[str | int], shape: dict[str, Any], number: int, text: str) -> Any:
+    if not path:
+        return there if _fits(there, shape) else _leaf(shape, number, text)
+    key, *rest = path
+    shape = {**shape, "last": key if isinstance(key, str) else shape.get("last", "")}
+    if isinstance(key, str):
+        fields = there if isinstance(there, dict) else {}
+        return {**fields, key: _put(fields.get(key), rest, shape, number, text)}
+    items = [*there] if isinstance(there, list) else []
+    items += [None] * (key + 1 - len(items))
+    items[key] = _put(items[key], rest, shape, number, text)
+    return items
+
+
+def _fits(value: Any, shape: dict[str, Any]) -> bool:
+    if value is None or shape["values"] or shape["kind"] == "truth":
+        return False
+    return not shape["kind"] or isinstance(value, str) == (shape["kind"] == "text")
+
+
+def _leaf(shape: dict[str, Any], number: int, text: str) -> Any:
+    turn = number >> 8
+    values = shape["values"]
+    if values and turn % 4:
+        return values[turn % len(values)]
+    kind = shape["kind"] or ("text" if shape["last"] in NAMED_TEXTS else "number")
+    if kind == "truth" and shape["last"] not in NAMED_TEXTS:
+        return turn % 2 == 1
+    return turn % 11 / 10 if kind == "number" else text

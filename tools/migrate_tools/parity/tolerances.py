@@ -22,6 +22,7 @@ TOLERANCES: Final[dict[str, str]] = {
     "T11-float32": "the penalty of the manager is computed in float32 by verl and in float64 here: equal in float32",
     "T12-error-class": "on a row made up with a field or a right answer that the data does not have both sides "
     "fail, each with an exception of its own class: one floor either way",
+    "T13-key-logged": "a key of the scorer's result that the recipe's own manager leaves out of its log is logged",
 }
 """Identifier -> what passes, and why it may."""
 

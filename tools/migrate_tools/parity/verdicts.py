@@ -135,6 +135,8 @@ def _keys(
             needed.append("T09-acc-logged")
         elif known is None or key in known or key in METRIC_KEYS:
             needed.append("T08-key-filled")
+        elif key in old.get("dropped", ()):
+            needed.append("T13-key-logged")
         else:
             return f"key {key!r} of the new reward is in no result of the old one"
     return ""

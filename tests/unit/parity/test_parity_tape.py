@@ -1,0 +1,135 @@
+"""Taped answers have the shape that the scorer reads: keys, indexes, kinds and compared values."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from migrate_tools.model import Launch, RewardSpec
+from migrate_tools.parity.answer_shapes import answer_shapes
+from migrate_tools.parity.mine import mine
+from migrate_tools.parity.tape import Tape
+from migrate_tools.parity.tape_settings import tape_settings
+
+INFER = """
+def ask(url, body):
+    reply = requests.post(url, json=body)
+    found = reply.json()
+    return found
+
+def compute_score(solution, truth):
+    answer = ask("http://tts/infer", {"text": solution})
+    return float(answer["outputs"][0]["data"][0])
+"""
+VARIED = """
+import json
+
+async def call(url):
+    async with session.post(url) as reply:
+        return await reply.text()
+
+async def compute_score(solution, truth):
+    parsed = json.loads(await call("u"))
+    if parsed.get("status") == "Finished" and not parsed["failed"]:
+        total = 0
+        for index, item in enumerate(parsed["results"]):
+            total += item["metrics"].get("score", 0) * 2
+        return total
+    return len(parsed["message"].strip())
+"""
+JUDGE = """
+import json, re
+
+def compute_score(solution, truth):
+    text = client.chat.completions.create(model="m", messages=[]).choices[0].message.content
+    found = re.search(r"\\bCORRECT\\b", text)
+    return float(json.loads(text)["rating"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (INFER, [("body", ("outputs", 0, "data", 0), "number", ())]),
+        (
+            VARIED,
+            [
+                ("body", ("status",), "text", ("Finished",)),
+                ("body", ("failed",), "truth", ()),
+                ("body", ("results", 0, "metrics", "score"), "number", ()),
+                ("body", ("message",), "text", ()),
+            ],
+        ),
+        (JUDGE, [("text", ("rating",), "number", ())]),
+        ("def compute_score(solution, truth): return truth['answer'] == solution", []),
+        ("not python at all (", []),
+    ],
+)
+def test_shapes_are_the_keys_and_indexes_that_the_scorer_follows(source: str, expected: list[Any]) -> None:
+    found = {(shape.root, shape.path, shape.kind, shape.values) for shape in answer_shapes([source])}
+    assert found == set(expected)
+
+
+def bodies(source: str, url: str = "http://server/ask") -> list[Any]:
+    settings = tape_settings(launch("http"), mine([source]))
+    assert settings is not None
+    tape = Tape(json.loads(json.dumps(settings)))
+    answers = [tape.answer("POST", url, str(number).encode()) for number in range(300)]
+    return [json.loads(answer.body) for answer in answers if answer.status == 200]
+
+
+def launch(*traits: str) -> Launch:
+    reward = RewardSpec(kind="custom", function="compute_score", traits=traits)
+    return Launch.model_construct(name="run", reward=reward)
+
+
+def test_a_value_of_its_own_kind_stands_at_the_end_of_each_path() -> None:
+    found = bodies(INFER)
+    read = [body["outputs"][0]["data"][0] for body in found if isinstance(body.get("outputs"), list)]
+    assert 0.8 * len(found) < len(read) < len(found)  # a few answers lack it
+    assert {0.0, 1.0} < set(read)
+
+
+def test_values_that_are_compared_appear_and_others_too() -> None:
+    found = [body for body in bodies(VARIED) if isinstance(body.get("results"), list)]
+    states = {body["status"] for body in found}
+    assert "Finished" in states
+    assert len(states) > 2
+    assert {body["failed"] for body in found} == {True, False}
+    assert {type(body["message"]) for body in found} == {str}
+
+
+def test_texts_of_a_judge_match_its_patterns_and_hold_its_keys() -> None:
+    texts = {body["choices"][0]["message"]["content"] for body in bodies(JUDGE)}
+    assert "CORRECT" in texts
+    assert any(text.startswith('{"rating":') for text in texts)
+    assert any(text.startswith('```json\n{"rating":') for text in texts)
+
+
+def test_a_reward_without_a_server_has_no_tape() -> None:
+    assert tape_settings(launch("regex"), mine([INFER])) is None
+
+
+AT_IMPORT = """
+import json
+from migrate_tools.parity import clients
+from migrate_tools.parity.mine import mine
+code = 'import requests\\nfound = requests.get("u").json()\\nmodel = found["data"][0]["id"]'
+shapes = [shape.setting() for shape in mine([code]).shapes]
+clients.install({"literals": [], "keys": ["data", "id"], "shapes": shapes})
+import openai, requests
+names = []
+for port in range(40):
+    base = f"http://10.0.0.1:{port}/v1"
+    found = requests.get(f"{base}/models")
+    names += [(found.status_code, found.json()["data"][0]["id"], openai.OpenAI(base_url=base).models.list().data[0].id)]
+print(json.dumps(sorted(set(names))))
+"""
+
+
+def test_what_a_scorer_asks_while_it_loads_is_always_answered() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_IMPORT], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [[200, "taped", "taped"]]
