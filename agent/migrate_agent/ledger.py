@@ -21,7 +21,12 @@ AREAS = {
     "shell": "side effects of scripts",
 }
 SETTINGS = "settings"
-PLAIN = frozenset({"kept", "copied", "unused", "in_settings", "read_by_reward", "prompt", "label", "metadata", "media"})
+PLAIN = frozenset(
+    {
+        "kept", "copied", "unused", "in_settings", "read_by_reward", "read_by_tools", "prompt", "label", "metadata",
+        "media",
+    }
+)  # fmt: skip
 """States that nobody needs to read about one by one."""
 
 

@@ -46,7 +46,7 @@ class Conserved(Frozen):
     state: str
     """reward_branch: kept, always_taken, dropped, inside_dropped. import: kept, copied, unused.
     column: prompt, label, metadata, media, kept.
-    environment: read_by_reward, in_settings, relax_sets_it, verl_only, left_to_user, changes_training.
+    environment: read_by_reward, read_by_tools, in_settings, relax_sets_it, verl_only, left_to_user, changes_training.
     shell: not_carried. Any area: lost, which is a fault of this program."""
     reason: str = ""
     source: SourceRef | None = None

@@ -116,6 +116,7 @@ def make_launch(
     data: DataSpec | None = None,
     reward: RewardSpec | None = None,
     multi_turn: MultiTurn | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Launch:
     """A launch with these settings over the defaults; `drop` takes keys out of the version's defaults."""
     config = {key: value for key, value in DEFAULTS.items() if key not in drop} | dict(settings)
@@ -138,6 +139,7 @@ def make_launch(
         reward=reward or RewardSpec(kind="custom", path="reward.py", function="compute_score"),
         data=spec,
         multi_turn=multi_turn,
+        environment=dict(environment or {}),
     )
 
 

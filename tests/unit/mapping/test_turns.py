@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mapping_launches import ROLLOUT, Make
-from migrate_tools.model import InteractionSpec, MultiTurn, ToolSpec
+from mapping_launches import ROLLOUT, Make, flag_values
+from migrate_tools.model import AgentLoopSpec, InteractionSpec, MultiTurn, ToolSpec
 
 TOOL = ToolSpec(name="count", kind="base_tool", class_name="a.Count", file="a.py", parameters={"type": "function"})
 TURNS = ROLLOUT + "multi_turn."
@@ -31,3 +31,20 @@ def test_a_development_tree_with_the_older_loop_still_asks_its_users(make: Make)
         turns = MultiTurn(interactions=(user,), loop_release=release)
         made = make(settings, version="0.8.0.dev", multi_turn=turns)
         assert ("rollout_interaction_env_path" in made.config_yaml) is reached
+
+
+def test_an_agent_gets_all_its_variables_in_one_flag(make: Make) -> None:
+    """Relax keeps only the last --agent-env of several, and colocated training is on policy."""
+    loop = AgentLoopSpec(
+        name="graph", class_name="a.Graph", file="a.py", traits=("import:langgraph", "env:TOOL_HOST", "env:TOOL_PORT")
+    )
+    made = make(
+        {ROLLOUT + "agent.default_agent_loop": "graph"},
+        multi_turn=MultiTurn(loops=(loop,), default_loop="graph"),
+        environment={"TOOL_HOST": "http://tools a", "TOOL_PORT": "80", "UNREAD": "1"},
+    )
+    assert [flag.value for flag in made.flags if flag.name == "--agent-env"] == [
+        "'TOOL_HOST=http://tools a' TOOL_PORT=80"
+    ]
+    assert flag_values(made, "SYNC")["--max-staleness"] == "0"
+    assert "--colocate" in flag_values(made, "SYNC")

@@ -67,6 +67,7 @@ def env_module(
     data: DataSpec | None = None,
     project: Path | None = None,
     base_env: str = "",
+    environment: dict[str, str] | None = None,
     **limits: Any,
 ) -> ModuleType:
     """The environment of a launch with one tool, imported."""
@@ -76,6 +77,7 @@ def env_module(
             "multi_turn": turns,
             "data": data or DataSpec(),
             "verl": VerlRef(version=version, root="/nowhere", how="made up"),
+            "environment": environment or {},
         }
     )
     tools = Extracted(code=code, entry="PARTS", is_async=False)
@@ -149,6 +151,25 @@ def test_errors_as_each_verl_has_them(
     for call, wanted in (("CALL shout|{broken", broken), ('CALL shout|{"text": "boom"}', failing)):
         (seen,), _ = talk(module, call)
         assert seen == "done" if wanted == "done" else seen[0].startswith(wanted)
+
+
+def test_an_episode_goes_on_after_a_wrong_name_and_broken_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = env_module(tmp_path, "0.7.1", monkeypatch)
+    seen, after = talk(module, "CALL shuot|{}", "CALL shout|{broken", CALL, CALL)
+    assert ["Error when executing tool" in step[0] for step in seen] == [True, True, False, False]
+    assert after == {"num_turns": 9, "tool_rewards": [0.0, 0.0, 0.5, 0.5], "turn_scores": []}
+
+
+def test_variables_that_tools_read_have_the_values_of_the_recipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TOOL_SERVER", raising=False)
+    monkeypatch.setenv("TOOL_PORT", "mine")
+    tool = SHOUT.model_copy(update={"traits": ("env:TOOL_SERVER", "env:TOOL_PORT")})
+    code = TOOLS.replace("import json", 'import json, os\nSEEN = os.environ["TOOL_SERVER"], os.environ["TOOL_PORT"]')
+    env_module(tmp_path, "0.7.1", monkeypatch, code, tools=(tool,), environment={"TOOL_SERVER": "a", "TOOL_PORT": "b"})
+    assert sys.modules["examples.demo.tools_demo"].SEEN == ("a", "mine")
+    monkeypatch.delenv("TOOL_SERVER")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from migrate_tools.model import Conserved, Frozen, Launch, SourceRef
 from migrate_tools.resources import resource_dir
+from migrate_tools.verl.secrets import REMOVED
 
 TABLE = "environment.yaml"
 _UNKNOWN = "in no table: export it where Relax runs, if something in your code reads it"
@@ -39,6 +40,18 @@ def environment_items(launch: Launch) -> tuple[Conserved, ...]:
     return tuple(_item(launch, name, source) for name in sorted(launch.environment))
 
 
+def turns_environment(launch: Launch) -> dict[str, str]:
+    """Exported variables that tools, users or agent loops read, and their values; credentials are left out."""
+    turns = launch.multi_turn
+    parts = (*turns.tools, *turns.interactions, *turns.loops) if turns is not None else ()
+    read = {trait for part in parts for trait in part.traits}
+    return {
+        name: value
+        for name, value in sorted(launch.environment.items())
+        if f"env:{name}" in read and REMOVED not in value
+    }
+
+
 def _item(launch: Launch, name: str, source: SourceRef) -> Conserved:
     state, reason = _state(launch, name)
     return Conserved(area="environment", name=name, state=state, reason=reason, source=source)
@@ -47,6 +60,8 @@ def _item(launch: Launch, name: str, source: SourceRef) -> Conserved:
 def _state(launch: Launch, name: str) -> tuple[str, str]:
     if name in launch.reward.environment:
         return "read_by_reward", "a setting of the reward module"
+    if name in turns_environment(launch):
+        return "read_by_tools", "a default in the example's environment or agent"
     if any(re.search(rf"\$\{{?{re.escape(name)}\b", item.text) for item in launch.settings):
         return "in_settings", "part of the settings that use it"
     for row in rows():

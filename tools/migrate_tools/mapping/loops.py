@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from migrate_tools.mapping.draft import Draft, shell
+from migrate_tools.mapping.environment import turns_environment
 from migrate_tools.model import MultiTurn
 from migrate_tools.verl.agent_loops import is_agentic
 
@@ -67,4 +68,8 @@ def _place_agentic(draft: Draft) -> bool:
     script = f"run_agent_{algo}.sh"
     done = draft.flag(AGENTIC[0], None, "ROLLOUT", "one process of the agent for every sample")
     done = done and draft.flag(AGENTIC[1], shell(f"bash {script}"), "ROLLOUT")
+    variables = turns_environment(draft.facts.launch)
+    if done and variables:
+        pairs = " ".join(shell(f"{name}={value}") for name, value in variables.items())
+        draft.flag("--agent-env", pairs, "ROLLOUT", "what the agent reads; the flag counts once, with all pairs")
     return done and draft.flag(AGENTIC[2], '"${SCRIPT_DIR}"', "ROLLOUT")

@@ -42,7 +42,7 @@ def main(argv: list[str]) -> None:
     """One side over all conversations."""
     side, path = argv[1], Path(argv[2])
     job = json.loads(path.read_text(encoding="utf-8"))
-    os.environ.update(job["environment"])
+    os.environ.update(job["environment"] if side == "old" else job["left_to_user"])
     answer: dict[str, Any] = {}
     worker = threading.Thread(target=lambda: answer.update(_run(side, job)), name="rollout")
     worker.start()

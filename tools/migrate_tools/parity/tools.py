@@ -21,6 +21,7 @@ from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, python_env, python
 from migrate_tools.verl import source
 from migrate_tools.verl.loop_release import version_pair
 from migrate_tools.verl.multi_turn import engine_version
+from migrate_tools.verl.secrets import REMOVED
 
 ROWS = 8
 SHOWN = 10
@@ -156,6 +157,7 @@ def _job(
         "module": f"examples.{context.example.algo}.env_{context.example.algo}",
         "told": ROLLOUT_METADATA,
         "environment": dict(launch.environment),
+        "left_to_user": {name: value for name, value in launch.environment.items() if REMOVED in value},
         "conversations": talks,
         "metadata": metadata,
     }

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from migrate_tools.mapping.environment import turns_environment
 from migrate_tools.model import ExampleFile, Launch, MultiTurn
 from migrate_tools.relax.formatting import format_python, render_template
 from migrate_tools.relax.loop_module import loop_files
@@ -43,6 +44,7 @@ def multi_turn_files(
         "licence": "# " + "\n# ".join(found.tools.header.splitlines()) if found.tools.header else "",
         "title": f"Environment of {algo}, moved from verl to Relax.",
         "origin": origin,
+        "environment": list(turns_environment(launch).items()),
         "algo": algo,
         "tools_module": f"tools_{algo}",
         "env_module": f"env_{algo}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from migrate_tools.mapping.environment import turns_environment
 from migrate_tools.model import Launch, Recipe, Translation
 from migrate_tools.relax.formatting import render_template
 from migrate_tools.relax.reward_module import model_name
@@ -31,7 +32,7 @@ def render_readme(
     rewards = [found for found in extracted.values() if found is not None]
     environment: dict[str, str] = {}
     for item in translations:
-        environment |= launches[item.launch].reward.environment
+        environment |= launches[item.launch].reward.environment | turns_environment(launches[item.launch])
     scripts = [
         {
             "name": script_name(item),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from migrate_tools.mapping.environment import turns_environment
 from migrate_tools.model import ExampleFile, Launch
 from migrate_tools.relax.formatting import format_python, render_template
 from migrate_tools.relax.metadata_names import RAW_PROMPT, RESUME_METADATA, ROLLOUT_METADATA
@@ -26,6 +27,7 @@ def loop_files(launch: Launch, loops: Extracted, *, algo: str) -> list[ExampleFi
         "licence": "# " + "\n# ".join(loops.header.splitlines()) if loops.header else "",
         "title": f"{'Agent' if agentic else 'Rollout'} of {algo}: the agent loop of {launch.script}.",
         "algo": algo,
+        "environment": list(turns_environment(launch).items()),
         "loops_module": f"loops_{algo}",
         "parts": PARTS,
         "verl_version": launch.verl.version,
