@@ -67,6 +67,14 @@ def test_values_fit_the_schema() -> None:
     assert all(isinstance(value, float) for value in example(properties["box"]))
 
 
+def test_values_that_a_description_names_come_first() -> None:
+    operand = {"type": "string", "description": "'+' or '-' or the like"}
+    assert [example(operand, number) for number in range(3)] == ["+", "-", "alpha"]
+    assert example({"type": "string", "description": "the model's answer, as in 'x'"}) == "alpha"
+    assert example({"type": "string", "description": "it's one word, the user's"}) == "alpha"
+    assert example({"type": "integer", "description": "'1' or '2'"}) == 3
+
+
 def test_forms_of_a_call() -> None:
     assert hermes("f", {"a": "ü"}) == '<tool_call>\n{"name": "f", "arguments": {"a": "ü"}}\n</tool_call>'
     assert qwen3_coder("f", {"a": "x", "b": 2}).splitlines()[1:4] == ["<function=f>", "<parameter=a>", "x"]

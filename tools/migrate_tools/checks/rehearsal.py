@@ -74,7 +74,10 @@ def _judge(run: RehearsalRun, translation: Translation, found: Finding) -> None:
     if turns := report.get("turns"):
         found.summary += f"; {turns['samples_with_results']} samples saw results of tools"
     if agentic := report.get("agentic"):
-        found.summary += f"; {agentic['sessions']} processes of the agent, {agentic['requests']} requests"
+        found.summary += (
+            f"; {agentic['sessions']} processes of the agent, {agentic['requests']} requests; "
+            f"{agentic['sessions_with_observations']} processes sent results of tools"
+        )
     if drills := report.get("drills"):
         found.summary += (
             f"; drilled: {drills.get('episodes', 0)} episodes at once, {drills.get('aborts', 0)} aborts resumed"

@@ -43,8 +43,10 @@ def environment_items(launch: Launch) -> tuple[Conserved, ...]:
 def turns_environment(launch: Launch) -> dict[str, str]:
     """Exported variables that tools, users or agent loops read, and their values; credentials are left out."""
     turns = launch.multi_turn
-    parts = (*turns.tools, *turns.interactions, *turns.loops) if turns is not None else ()
-    read = {trait for part in parts for trait in part.traits}
+    if turns is None:
+        return {}
+    traits = [part.traits for parts in (turns.tools, turns.interactions, turns.loops) for part in parts]
+    read = {trait for found in traits for trait in found}
     return {
         name: value
         for name, value in sorted(launch.environment.items())

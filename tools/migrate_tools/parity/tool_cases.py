@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -40,6 +41,7 @@ ANSWERS = (
     "generated_note:\n{}",
 )
 """Forms of an answer that simulated users of the field look for."""
+QUOTED = re.compile(r"(?<!\w)(['\"`])([^'\"`\n]{1,24})\1(?!\w)")
 WRONG: tuple[Any, ...] = ("text", 12, None, [1, [2]], {"a": {"b": 1}}, True)
 
 
@@ -181,7 +183,15 @@ def example(schema: dict[str, Any], number: int = 0) -> Any:
         length = schema.get("minItems", 2)
         return [example(schema.get("items") or {"type": "integer"}, index) for index in range(length)]
     values = EXAMPLES.get(str(kind), EXAMPLES["string"])
+    if kind == "string":
+        values = (*named_values(str(schema.get("description") or "")), *values)
     return values[number % len(values)]
+
+
+def named_values(description: str) -> tuple[str, ...]:
+    """The values that a description spells out in quotes, where it names several ("one of 'up' or 'down'")."""
+    found = tuple(dict.fromkeys(match[2] for match in QUOTED.finditer(description)))
+    return found if len(found) > 1 else ()
 
 
 def _arguments(schema: dict[str, Any] | None, number: int = 0) -> dict[str, Any]:
