@@ -35,7 +35,7 @@ COMPARED = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 EACH = 60
 MOST = 900
 """Versions that inputs are looked for, at most."""
-TRIES_A_CASE, FEWEST_TRIES, MOST_TRIES = 120, 10_000, 90_000
+TRIES_A_CASE, FEWEST_TRIES, MOST_TRIES = 120, 2_000, 90_000
 """Inputs tried for one case of the budget; in all, at least and at most."""
 SLOWER, SLOW_SECONDS, SLOW_ONE_SECONDS = 10, 90.0, 8.0
 """For a scorer that waits: so many times fewer tries, and the wall limits, in all and for one version."""
