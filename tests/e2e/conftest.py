@@ -1,43 +1,55 @@
-"""Runs the whole command line on the synthetic recipes; each combination once a session."""
+"""Runs the whole command line on the synthetic recipes; each combination once a session, whichever process asks."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import hashlib
 import io
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from e2e_tools import RECIPES, Migrate, Outcome
+from e2e_tools import RECIPES, SMALL, Migrate, Outcome
 from migrate_agent.cli import run_cli
 
 
 @pytest.fixture(scope="session")
 def migrate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Migrate]:
     """`migrate(recipe, launch, *options)`: runs `migrate-agent run --json` into a folder of its own."""
-    home = tmp_path_factory.mktemp("home")
-    done: dict[tuple[str, ...], Outcome] = {}
+    own = tmp_path_factory.getbasetemp()
+    shared = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "migrated"
+    shared.mkdir(exist_ok=True)
     before = os.environ.get("MIGRATE_AGENT_HOME")
-    os.environ["MIGRATE_AGENT_HOME"] = str(home)
+    os.environ["MIGRATE_AGENT_HOME"] = str(tmp_path_factory.mktemp("home"))
 
     def call(recipe: str, launch: str = "", *options: str) -> Outcome:
-        key = (recipe, launch, *options)
-        if key not in done:
-            root = tmp_path_factory.mktemp(recipe)
-            chosen = ["--launch", launch] if launch else []
-            # one recipe runs as a user would run it, the others where a job starts quickest
-            chosen += [] if recipe == "quickstart" else ["--parity-cases", "160", "--sandbox", "bubblewrap"]
-            arguments = ["run", str(RECIPES / recipe), "--json", "--out", str(root), *chosen, *options]
-            out, err = io.StringIO(), io.StringIO()
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                code = run_cli(arguments)
-            document = json.loads(out.getvalue()) if out.getvalue().startswith("{") else {}
-            done[key] = Outcome(code, document, err.getvalue(), root, recipe)
-        return done[key]
+        place = shared / hashlib.sha256(json.dumps([recipe, launch, *options]).encode()).hexdigest()[:16]
+        place.mkdir(exist_ok=True)
+        with (place / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (place / "said.json").exists():
+                _run(place, recipe, launch, options)
+        said = json.loads((place / "said.json").read_text())
+        return Outcome(said["code"], said["document"], said["errors"], place / "out", recipe)
 
     yield call
     if before is None:
         del os.environ["MIGRATE_AGENT_HOME"]
     else:
         os.environ["MIGRATE_AGENT_HOME"] = before
+
+
+def _run(place: Path, recipe: str, launch: str, options: tuple[str, ...]) -> None:
+    chosen = ["--launch", launch] if launch else []
+    # one recipe runs as a user would run it, the others where a job starts quickest
+    chosen += [] if recipe == "quickstart" else SMALL
+    arguments = ["run", str(RECIPES / recipe), "--json", "--out", str(place / "out"), *chosen, *options]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run_cli(arguments)
+    document = json.loads(out.getvalue()) if out.getvalue().startswith("{") else {}
+    said = {"code": code, "document": document, "errors": err.getvalue()}
+    (place / "said.json").write_text(json.dumps(said))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from e2e_tools import SMALL
 from migrate_agent.cli import run_cli
 
 pytestmark = pytest.mark.e2e
@@ -119,7 +120,7 @@ def test_odd_files_do_no_harm(
     (folder / "loop").symlink_to(folder)
     (folder / "escape").symlink_to("/etc/passwd")
     monkeypatch.setenv("MIGRATE_AGENT_HOME", str(tmp_path / "home"))
-    code = run_cli(["run", str(folder), "--out", str(tmp_path / "out"), "--parity-cases", "30"])
+    code = run_cli(["run", str(folder), "--out", str(tmp_path / "out"), *SMALL])
     captured = capsys.readouterr()
     assert code in {0, 1}, captured
     assert (tmp_path / "out" / "examples" / "recipe" / "run_recipe.sh").is_file()
@@ -138,7 +139,7 @@ def test_a_secret_is_named_and_never_copied(tmp_path: Path, monkeypatch: pytest.
     )
     monkeypatch.setenv("MIGRATE_AGENT_HOME", str(tmp_path / "home"))
     out = tmp_path / "out"
-    assert run_cli(["run", str(folder), "--out", str(out), "--parity-cases", "30"]) in {0, 1}
+    assert run_cli(["run", str(folder), "--out", str(out), *SMALL]) in {0, 1}
     for path in out.rglob("*"):
         if path.is_file():
             content = path.read_bytes()

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from e2e_tools import RECIPES
+from e2e_tools import RECIPES, SMALL
 from llm_server import Answer, Body, llm_server, said
 from migrate_agent.cli import run_cli
 
@@ -42,7 +42,7 @@ def test_an_instruction_in_a_setting_reaches_the_model_and_changes_nothing(
     monkeypatch.setenv("MIGRATE_AGENT_MODEL", "stand-in")
     with llm_server(obey) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        code = run_cli(["run", str(recipe), "--json", "--out", str(tmp_path / "out"), "--parity-cases", "160"])
+        code = run_cli(["run", str(recipe), "--json", "--out", str(tmp_path / "out"), *SMALL])
         assert len(server.requests) == 2
     document = json.loads(capsys.readouterr().out)
     assert (code, document["verdict"]) == (1, "partial")

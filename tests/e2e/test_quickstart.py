@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from e2e_tools import RECIPES, Migrate, flags_of
+from e2e_tools import RECIPES, SMALL, Migrate, flags_of
 from migrate_agent.cli import run_cli
 from migrate_agent.evidence import ORACLE_FILES
 
@@ -70,7 +70,7 @@ def test_quickstart_trains_what_the_recipe_says(migrate: Migrate) -> None:
 def test_running_again_gives_the_same_bytes_and_spares_an_edited_file(
     migrate: Migrate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["run", QUICKSTART, "--out", str(tmp_path / "out"), "--parity-cases", "160"]
+    arguments = ["run", QUICKSTART, "--out", str(tmp_path / "out"), *SMALL]
     assert run_cli(arguments) == 0
     first = digests(tmp_path / "out")
     assert run_cli(arguments) == 0
@@ -87,7 +87,7 @@ def test_running_again_gives_the_same_bytes_and_spares_an_edited_file(
 
 def test_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
-    assert run_cli(["run", QUICKSTART, "--out", str(out), "--dry-run", "--parity-cases", "160"]) == 0
+    assert run_cli(["run", QUICKSTART, "--out", str(out), "--dry-run", *SMALL]) == 0
     assert not out.exists()
     assert "nothing was written" in capsys.readouterr().out
 
@@ -96,13 +96,13 @@ def test_verify_accepts_the_example_and_notices_a_spoiled_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert run_cli(["run", QUICKSTART, "--out", str(out), "--parity-cases", "160"]) == 0
+    assert run_cli(["run", QUICKSTART, "--out", str(out), *SMALL]) == 0
     example = out / "examples" / "quickstart"
-    assert run_cli(["verify", str(example)]) == 0
+    assert run_cli(["verify", str(example), "--sandbox", "bubblewrap"]) == 0
     script = example / "run_quickstart.sh"
     script.write_text(script.read_text().replace("--rollout-batch-size", "--rollout-batchsize"))
     capsys.readouterr()
-    assert run_cli(["verify", str(example)]) == 1
+    assert run_cli(["verify", str(example), "--sandbox", "bubblewrap"]) == 1
     said = capsys.readouterr().out
     assert "edited since it was written: examples/quickstart/run_quickstart.sh" in said
     assert "--rollout-batchsize" in said
@@ -120,7 +120,7 @@ def test_inspect_writes_nothing_and_names_the_parts(tmp_path: Path, capsys: pyte
 def test_a_killed_run_resumes_to_the_same_files(tmp_path: Path) -> None:
     environment = {**os.environ, "MIGRATE_AGENT_HOME": str(tmp_path / "home")}
     command = [sys.executable, "-m", "migrate_agent.cli", "run", QUICKSTART, "--out", str(tmp_path / "out")]
-    command += ["--parity-cases", "160"]
+    command += SMALL
     subprocess.run(command, env=environment, check=True, capture_output=True)
     expected = digests(tmp_path / "out")
     (tmp_path / "out").rename(tmp_path / "first")

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from e2e_tools import RECIPES, planned
+from e2e_tools import RECIPES, SMALL, planned
 from migrate_agent.cli import run_cli
 from relax_trees import relax_checkout
 
@@ -36,7 +36,7 @@ def contract_check(document: dict[str, object]) -> dict[str, object]:
 def test_the_checkout_decides_which_flags_exist(tmp_path: Path) -> None:
     recipe = str(RECIPES / "quickstart")
     root = relax_checkout(tmp_path / "relax", "studio")
-    code, document = said("run", recipe, "--relax-root", str(root), "--parity-cases", "160")
+    code, document = said("run", recipe, "--relax-root", str(root), *SMALL)
     assert (code, document["verdict"]) == (0, "rehearsed")
     assert document["relax"] == {"contract": "checkout relax no commit"}
     assert (root / "examples" / "quickstart" / "run_quickstart.sh").is_file()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.e2e
 
 def test_tools_are_migrated_and_rehearsed(migrate: Migrate) -> None:
     outcome = migrate("tools_checker")
-    assert outcome.is_rehearsed_but_for_power, outcome.document["reasons"]
+    assert outcome.is_rehearsed, outcome.document["reasons"]
     (tools,) = outcome.check(4)
     assert tools["status"] == "passed"
     assert tools["evidence"]["conversations"] >= 50
@@ -63,7 +63,7 @@ def test_a_faulty_environment_is_caught(
 
 def test_a_simulated_user_is_migrated_and_rehearsed(migrate: Migrate) -> None:
     outcome = migrate("user_quiz")
-    assert outcome.is_rehearsed_but_for_power, outcome.document["reasons"]
+    assert outcome.is_rehearsed, outcome.document["reasons"]
     (users,) = outcome.check(4)
     assert users["status"] == "passed"
     families = users["evidence"]["families"]
@@ -76,7 +76,7 @@ def test_a_simulated_user_is_migrated_and_rehearsed(migrate: Migrate) -> None:
 def test_images_of_tools_are_compared_and_sent(migrate: Migrate) -> None:
     pytest.importorskip("PIL")
     outcome = migrate("tools_zoom")
-    assert outcome.is_rehearsed_but_for_power, outcome.document["reasons"]
+    assert outcome.is_rehearsed, outcome.document["reasons"]
     (tools,) = outcome.check(4)
     assert (tools["status"], tools["evidence"]["images"] >= 4) == ("passed", True)
     assert all(check["evidence"]["turns"]["samples_with_results"] >= 8 for check in outcome.check(6))

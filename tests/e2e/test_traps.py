@@ -103,9 +103,9 @@ def test_r05_every_kind_of_async_reward_is_awaited(migrate: Migrate, launch: str
 
 
 def test_r06_a_reward_that_hangs_is_bounded(migrate: Migrate) -> None:
-    outcome = migrate("r06_hanging", "", "--parity-cases", "300")
+    outcome = migrate("r06_hanging")
     (parity,) = outcome.check(3)
-    assert outcome.is_rehearsed_but_for_power, outcome.document["reasons"]
+    assert outcome.is_rehearsed, outcome.document["reasons"]
     assert "CALL_SECONDS = 300.0" in outcome.text("reward_r06_hanging.py")
     assert parity["evidence"]["timed_out_on_both"] >= 1
     assert parity["evidence"]["compared"] + parity["evidence"]["timed_out_on_both"] <= parity["evidence"]["cases"]
@@ -140,7 +140,7 @@ def test_r09_a_scorer_that_verl_never_lets_accept_is_not_passed(migrate: Migrate
 @pytest.mark.parametrize("launch", ["run_end_token.sh", "run_think.sh"])
 def test_r09_the_scorer_sees_the_text_that_verl_gives(migrate: Migrate, launch: str) -> None:
     outcome = migrate("r09_special_tokens", launch)
-    assert outcome.is_rehearsed_but_for_power is (launch == "run_think.sh"), outcome.document["reasons"]
+    assert outcome.is_rehearsed is (launch == "run_think.sh"), outcome.document["reasons"]
     assert "--rollout-skip-special-tokens" in script_of(outcome)
     assert "<|im_end|>" in outcome.text("reward_r09_special_tokens.py")
     assert agrees(outcome)
@@ -149,7 +149,7 @@ def test_r09_the_scorer_sees_the_text_that_verl_gives(migrate: Migrate, launch: 
 def test_r09_an_old_fork_scores_prompt_and_response_with_their_markers(migrate: Migrate) -> None:
     outcome = migrate("r09_old_fork", "run_whole.sh")
     reward = outcome.text("reward_r09_old_fork.py")
-    assert outcome.is_rehearsed_but_for_power, outcome.document["reasons"]
+    assert outcome.is_rehearsed, outcome.document["reasons"]
     assert outcome.document["verl"]["version"] == "0.1"
     assert "SPECIAL_TOKENS = ()" in reward
     assert "prompt + (sample.response or" in reward
