@@ -178,6 +178,28 @@ def test_messages_docstrings_and_annotations_are_left_alone() -> None:
     assert faults.seed_faults(textwrap.dedent(source)) == []
 
 
+CANNOT_HOLD = (
+    "def f(x):\n    found = re.findall('## ([0-9,]+)', x)\n    return found[-1].replace('$', '')",
+    "def f(x):\n    found = re.search('([0-9]+) of', x)\n    return found.group(1).strip()",
+    "def f(x):\n    m = re.search('## [-0-9.]+', x)\n    if m:\n        y = m.group(0)\n        y = y.split('## ')[1]\n"
+    "        return y.replace('$', '')\n    return None",
+)
+"""A text that a pattern has cut out, and something removed from it that the pattern cannot match."""
+MAY_HOLD = (
+    "def f(x):\n    found = re.findall('## ([0-9,]+)', x)\n    return found[-1].replace(',', '')",
+    "def f(x):\n    found = re.findall('## ([^,]+)', x)\n    return found[-1].replace('$', '')",
+    "def f(x):\n    found = re.search('([0-9]+)? of', x)\n    return found.group(1).strip()",
+    "def f(x):\n    found = re.search('[0-9]+ of', x)\n    return found.group().replace(' ', '')",
+    "def f(x):\n    y = re.search('[a-z]+', x, re.I).group(0)\n    return y.replace('A', '')",
+    "def f(x):\n    y = '1'\n    for y in x:\n        pass\n    return y.replace('$', '')",
+    "def f(x):\n    y = '1'\n    if x:\n        y = x\n    return y.replace('$', '')",
+    "def f(x):\n    y = '1'\n    try:\n        y = x\n        g()\n    finally:\n        return y.replace('$', '')",
+    "def f(x):\n    y = '1'\n    return [y.replace('$', '') for y in x]",
+    "def f(x):\n    y = None\n    return y.replace('$', '')",
+    "def f(x):\n    y = '1'.replace('1', x)\n    return y.replace('$', '')",
+)
+
+
 @pytest.mark.parametrize(
     ("operator", "source", "why"),
     [
@@ -206,6 +228,7 @@ def test_messages_docstrings_and_annotations_are_left_alone() -> None:
             "EXTRA_KEYS = {'acc': 0.0, 'p': ''}\ndef f(x):\n    return {'score': 0.0, 'acc': 0.0, 'p': ''}",
             "fills in",
         ),
+        *(("normalisation step dropped", f"import re\n{source}", "the pattern before it") for source in CANNOT_HOLD),
     ],
 )
 def test_what_no_input_can_tell_is_called_equivalent(operator: str, source: str, why: str) -> None:
@@ -229,6 +252,7 @@ def test_what_no_input_can_tell_is_called_equivalent(operator: str, source: str,
         ("pattern flag lost", "P = re.compile('a', re.IGNORECASE)"),
         ("greedy for lazy", "def f(x):\n    return re.search(r'<a>(.*?)</a>', x)"),
         ("number for dict", "EXTRA_KEYS = {'acc': 0.0}\ndef f(x):\n    return {'score': 0.0, 'acc': 1.0}"),
+        *(("normalisation step dropped", f"import re\n{source}") for source in MAY_HOLD),
     ],
 )
 def test_what_some_input_can_tell_is_not(operator: str, source: str) -> None:
@@ -362,14 +386,18 @@ def test_only_a_long_search_tells_that_nothing_shows_a_survivor() -> None:
         [
             long,
             {**long, "tried": 700},
-            {**long, "input": {"row": 0, "response": " x"}},
+            {**long, "input": {"row": 0, "raw": " x", "changes": [], "length": 1, "told": {}}},
             {"kind": "survived"},
             {"kind": "caught"},
         ],
     )
     assert (counted["seeded"], counted["caught"], counted["unshown"], len(counted["survivors"])) == (5, 1, 1, 3)
     assert counted["no_input"][0]["tried"] == 2000
-    assert [item.get("input") for item in counted["survivors"]] == [None, {"row": 0, "response": " x"}, None]
+    assert [item.get("input") for item in counted["survivors"]] == [
+        None,
+        {"row": 0, "response": " x", "changes": []},
+        None,
+    ]
 
 
 def test_power_that_was_not_measured_is_not_checkable() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from migrate_tools.parity.equivalent_keys import default_never_used, row_never_read, told_but_unread
+from migrate_tools.parity.equivalent_text import not_there_to_remove
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
 from migrate_tools.parity.outcomes import is_truth
 
@@ -238,4 +239,5 @@ RULES = (
     value_unused,
     only_one_item,
     part_of_a_removed_whole,
+    not_there_to_remove,
 )

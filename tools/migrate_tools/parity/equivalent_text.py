@@ -1,0 +1,235 @@
+"""A rule for texts cut out by a pattern: a character that the pattern cannot match is not there to be removed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import re._constants as sre  # type: ignore[import-not-found]
+import re._parser as sre_parse  # type: ignore[import-not-found]
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from migrate_tools.parity.mutation import Code, Edit, call_name, number, text
+
+BLANK = "".join(char for char in map(chr, range(0x110000)) if char.isspace())
+STRIPS = frozenset({"strip", "lstrip", "rstrip"})
+SPLITS = frozenset({"split", "rsplit", "splitlines", "partition", "rpartition"})
+CLASSES: dict[Any, Callable[[str], bool]] = {
+    sre.CATEGORY_DIGIT: str.isdecimal,
+    sre.CATEGORY_SPACE: str.isspace,
+    sre.CATEGORY_WORD: lambda char: char.isalnum() or char == "_",
+}
+OPPOSITES = {
+    sre.CATEGORY_NOT_DIGIT: sre.CATEGORY_DIGIT,
+    sre.CATEGORY_NOT_SPACE: sre.CATEGORY_SPACE,
+    sre.CATEGORY_NOT_WORD: sre.CATEGORY_WORD,
+}
+REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT)
+OWN_NAMES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+SEARCHES = frozenset({"search", "match", "fullmatch"})
+
+
+def not_there_to_remove(code: Code, edit: Edit) -> str:
+    """A `replace` or `strip` is lost on a text that holds nothing of what it removes."""
+    node = edit.node
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
+        return ""
+    if edit.text != code.segment(node.func.value) or code.function(node) is None:
+        return ""
+    removed = text(node.args[0]) if node.args else None
+    if node.func.attr == "replace" and len(node.args) == 2 and removed:
+        if any(not _Text(code, char).may_stand_in(node.func.value) for char in set(removed)):
+            return f"the pattern before it cannot match {removed!r}"
+    elif node.func.attr in STRIPS and len(node.args) < 2 and (removed or not node.args):
+        chars = BLANK if removed is None else removed
+        if not any(_Text(code, char).may_stand_in(node.func.value) for char in chars):
+            return "the pattern before it matches nothing that could be stripped"
+    return ""
+
+
+class _Text:
+    """Whether one character may stand in the value of an expression, always a text. What is not known may be."""
+
+    def __init__(self, code: Code, char: str) -> None:
+        self._code, self._char = code, char
+
+    def may_stand_in(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Constant):
+            return not isinstance(node.value, str) or self._char in node.value
+        if isinstance(node, ast.Name):
+            value = _value_of(self._code, node)
+            return value is None or self.may_stand_in(value)
+        if isinstance(node, ast.Subscript):
+            return self._part(node)
+        return self._of_method(node)
+
+    def _part(self, node: ast.Subscript) -> bool:
+        """An item of what `findall` or `split` gives, or a piece of a text."""
+        if isinstance(node.slice, ast.Slice):
+            return self.may_stand_in(node.value)
+        whole = _value_of(self._code, node.value) if isinstance(node.value, ast.Name) else node.value
+        if call_name(whole or node) == "findall":
+            return self._matched(whole, None)
+        return self.may_stand_in(node.value) if call_name(node.value) in SPLITS else True
+
+    def _of_method(self, node: ast.expr) -> bool:
+        """A method of a text that leaves out characters, adds none but those of its arguments; a match's group."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return True
+        name, value = node.func.attr, node.func.value
+        if name == "group":
+            return self._group(node, value)
+        if name == "replace" and len(node.args) == 2:
+            new = text(node.args[1])
+            return new is None or self._char in new or self.may_stand_in(value)
+        return self.may_stand_in(value) if name in SPLITS or name in STRIPS else True
+
+    def _group(self, call: ast.Call, match: ast.expr) -> bool:
+        which = number(call.args[0]) if call.args else 0
+        found = _value_of(self._code, match) if isinstance(match, ast.Name) else None
+        known = isinstance(which, int) and found is not None and call_name(found) in SEARCHES
+        return not known or self._matched(found, which)  # type: ignore[arg-type]
+
+    def _matched(self, call: ast.expr | None, group: int | None) -> bool:
+        """True when the pattern of a call of `re` may match the character, or is not known."""
+        if not isinstance(call, ast.Call) or len(call.args) != 2 or call.keywords:
+            return True
+        if not isinstance(call.func, ast.Attribute) or getattr(call.func.value, "id", "") != "re":
+            return True
+        pattern = text(call.args[0])
+        return pattern is None or may_match(pattern, self._char, group)
+
+
+def _value_of(code: Code, name: ast.Name) -> ast.expr | None:
+    """What the name was given last before its use, in the same block or one round it; None when not certain."""
+    statement: ast.AST = code.statement(name)
+    function = code.function(name)
+    if function is None or any(isinstance(node, (ast.Global, ast.Nonlocal)) for node in ast.walk(function)):
+        return None
+    if any(isinstance(node, OWN_NAMES) for node in code.above(name) if _within(code, node, statement)):
+        return None
+    if any(isinstance(node, ast.NamedExpr) and node.target.id == name.id for node in ast.walk(statement)):
+        return None
+    while statement is not function:
+        block, parent = _block(code, statement)
+        for before in reversed(block[: block.index(statement)]):
+            if _stores(before, name.id):
+                single = isinstance(before, ast.Assign) and len(before.targets) == 1
+                plain = single and isinstance(before.targets[0], ast.Name) and not _stores(before.value, name.id)
+                return before.value if plain else None
+        if (
+            not isinstance(parent, (ast.If, ast.With, ast.Try))
+            or isinstance(parent, ast.Try)
+            and block is not parent.body
+        ):
+            return None
+        if isinstance(parent, (ast.If, ast.With)) and _stores(_head(parent), name.id):
+            return None
+        statement = parent
+    return None
+
+
+def _within(code: Code, node: ast.AST, statement: ast.AST) -> bool:
+    return statement in code.above(node)
+
+
+def _block(code: Code, statement: ast.AST) -> tuple[list[Any], ast.AST | None]:
+    """The list of statements that holds one, and what has that list."""
+    parent = code.parents.get(statement)
+    for field in ("body", "orelse", "finalbody"):
+        found = getattr(parent, field, None)
+        if isinstance(found, list) and statement in found:
+            return found, parent
+    return [statement], None
+
+
+def _head(node: ast.If | ast.With) -> ast.AST:
+    """What runs before the blocks of a statement."""
+    if isinstance(node, ast.If):
+        return node.test
+    return ast.Module([ast.With(node.items, [])], [])
+
+
+def _stores(node: ast.AST, name: str) -> bool:
+    inside = ast.walk(node)
+    return any(isinstance(item, ast.Name) and item.id == name and not isinstance(item.ctx, ast.Load) for item in inside)
+
+
+def may_match(pattern: str, char: str, group: int | None = 0) -> bool:
+    """Whether the character may stand in what the pattern matches; what is not understood may be.
+
+    Args:
+        group: number of the group; 0 is the whole match; None is what `re.findall` gives.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = sre_parse.parse(pattern)
+            groups = re.compile(pattern).groups
+    except (re.error, RecursionError, OverflowError):
+        return True
+    if tree.state.flags & ~(re.UNICODE | re.DOTALL | re.MULTILINE):
+        return True
+    always = True  # a group that took no part is None
+    if group is None:
+        if groups > 1:
+            return True
+        group, always = groups, False
+    part = tree if group == 0 else _find(tree, group, always)
+    return part is None or _any_holds(part, char)
+
+
+def _find(tree: Any, group: int, always: bool) -> Any:
+    """The part of the pattern that a group is; None where it may be left out and `always` is wanted."""
+    for kind, detail in tree:
+        if kind is sre.SUBPATTERN and detail[0] == group:
+            return detail[3]
+        if always and (kind is sre.BRANCH or kind in REPEATS and not detail[0]):
+            continue
+        for inner in _inner(kind, detail):
+            if (found := _find(inner, group, always)) is not None:
+                return found
+    return None
+
+
+def _inner(kind: Any, detail: Any) -> list[Any]:
+    if kind is sre.SUBPATTERN:
+        return [detail[3]]
+    if kind is sre.BRANCH:
+        return list(detail[1])
+    return [detail[2]] if kind in REPEATS else []
+
+
+def _any_holds(tree: Any, char: str) -> bool:
+    return any(_holds(kind, detail, char) for kind, detail in tree)
+
+
+def _holds(kind: Any, detail: Any, char: str) -> bool:
+    if kind is sre.LITERAL:
+        return chr(detail) == char
+    if kind is sre.NOT_LITERAL:
+        return chr(detail) != char
+    if kind is sre.IN:
+        return _in_set(detail, char)
+    if kind in (sre.AT, sre.ASSERT, sre.ASSERT_NOT):
+        return False  # nothing is matched there
+    if kind is sre.SUBPATTERN and (detail[1] or detail[2]):
+        return True  # flags of its own
+    inner = _inner(kind, detail)
+    return any(_any_holds(part, char) for part in inner) if inner else True
+
+
+def _in_set(options: Any, char: str) -> bool:
+    negated = bool(options) and options[0][0] is sre.NEGATE
+    return any(_is_option(kind, detail, char) for kind, detail in options[negated:]) != negated
+
+
+def _is_option(kind: Any, detail: Any, char: str) -> bool:
+    if kind is sre.LITERAL:
+        return chr(detail) == char
+    if kind is sre.RANGE:
+        return detail[0] <= ord(char) <= detail[1]  # type: ignore[no-any-return]
+    if detail in OPPOSITES:
+        return not CLASSES[OPPOSITES[detail]](char)
+    return CLASSES[detail](char)
