@@ -49,12 +49,12 @@ def _lacking(path: str, is_new: bool, algo: str, checks: Sequence[CheckResult]) 
     if name.startswith("reward_") and name.endswith(".py"):
         return _parity(checks)
     if name in (f"env_{algo}.py", f"tools_{algo}.py", f"rollout_{algo}.py"):
-        return _all_pass(checks, TOOLS, "the old and the new tools were not compared")
+        return _tools(checks, "the old and the new tools were not compared")
     if name == f"process_{algo}.py":
         made_up = any(item.evidence.get("made_up") for item in checks if item.rung == DATA)
         return "its rows are made up" if made_up else _all_pass(checks, DATA, "its rows were not compared")
     if is_new and name.endswith(".py"):
-        return _parity(checks) or _all_pass(checks, TOOLS, "the tools were not compared", skipped=True)
+        return _parity(checks) or _tools(checks, "the tools were not compared", skipped=True)
     return "no check compares with verl what it says"
 
 
@@ -68,6 +68,13 @@ def _parity(checks: Sequence[CheckResult]) -> str:
         if power.get("seeded") and power.get("caught", 0) < STRONG * power["seeded"]:
             return f"the cases catch only {power['caught']} of {power['seeded']} seeded faults"
     return ""
+
+
+def _tools(checks: Sequence[CheckResult], why: str, *, skipped: bool = False) -> str:
+    if lacking := _all_pass(checks, TOOLS, why, skipped=skipped):
+        return lacking
+    taped = any(item.rung == TOOLS and item.evidence.get("plumbing_only") for item in checks)
+    return "its tools ask a server, whose answers are made up here" if taped else ""
 
 
 def _all_pass(checks: Sequence[CheckResult], rung: int, why: str, *, skipped: bool = False) -> str:

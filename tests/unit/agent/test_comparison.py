@@ -122,6 +122,7 @@ def test_layout_needs_no_proof() -> None:
 NOT_ENOUGH = {
     "made-up rows": ("process", check("data", "passed", made_up=True)),
     "made-up answers of a server": ("reward", check("parity", "passed", plumbing_only=True)),
+    "made-up answers to tools": ("env", check("tools", "passed", plumbing_only=True)),
     "weak cases": ("reward", check("parity", "passed", power={"seeded": 20, "caught": 18})),
     "not compared": ("reward", check("parity", "not_checkable")),
     "no tools": ("env", check("tools", "skipped")),

@@ -16,6 +16,11 @@ def tape_settings(launch: Launch, mined: Mined) -> dict[str, Any] | None:
     """Settings of the taped HTTP answers (`tape.Tape`) when the reward talks to a server, else None."""
     if not {"http", "judge"} & set(launch.reward.traits):
         return None
+    return answer_settings(mined)
+
+
+def answer_settings(mined: Mined) -> dict[str, Any]:
+    """Settings of the taped answers for code that was mined."""
     matched = (text for pattern in mined.patterns for text in (*patterns.plain(pattern)[:2], _filled(pattern)) if text)
     return {
         "literals": [text for text in mined.literals if len(text) <= LONGEST][:MOST],

@@ -29,8 +29,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from migrate_tools.parity import stubs
+from migrate_tools.parity import clients, stubs
 from migrate_tools.parity.engine_side import EngineSide, compiled_method
+from migrate_tools.parity.tape import Tape
 
 LOOP_FILE = "verl/experimental/agent_loop/tool_agent_loop.py"
 PARSER_FILE = "verl/experimental/agent_loop/tool_parser.py"
@@ -51,21 +52,26 @@ def main(argv: list[str]) -> None:
 
 
 def _run(side: str, job: Mapping[str, Any]) -> dict[str, Any]:
+    tape = clients.install(job["tape"]) if job["tape"] is not None else None
     try:
         talk: Conversation = OldSide(job).talk if side == "old" else NewSide(job).talk
     except (Exception, stubs.StandInUsed) as error:
         return {"error": f"{type(error).__name__}: {error}"}
-    return {"records": asyncio.run(_all(talk, job))}
+    return {"records": asyncio.run(_all(talk, job, tape))}
 
 
-async def _all(talk: Conversation, job: Mapping[str, Any]) -> list[dict[str, Any]]:
+async def _all(talk: Conversation, job: Mapping[str, Any], tape: Tape | None) -> list[dict[str, Any]]:
     records = []
     for item in job["conversations"]:
         metadata = json.loads(json.dumps(job["metadata"][item["row"]])) if job["metadata"] else {}
+        if tape is not None:
+            tape.begin()
         try:
             records.append(await asyncio.wait_for(talk(item, metadata), TURN_SECONDS * (1 + len(item["texts"]))))
         except (Exception, stubs.StandInUsed) as error:
             records.append({"raised": f"{type(error).__name__}: {error}"})
+        if tape is not None:
+            records[-1]["requests"] = tape.seen()
     return records
 
 

@@ -15,6 +15,7 @@ from migrate_tools.parity.newjob import STAGE, STANDIN, Context
 from migrate_tools.parity.oracle import last_line
 from migrate_tools.parity.sandbox_data import fresh_folder, load_rows
 from migrate_tools.parity.tool_cases import WRITERS, conversations
+from migrate_tools.parity.tool_services import Services, find_services
 from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
 from migrate_tools.relax.special_tokens import special_tokens
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, python_env, python_mounts
@@ -26,8 +27,6 @@ from migrate_tools.verl.secrets import REMOVED
 ROWS = 8
 SHOWN = 10
 SECONDS = 120.0
-SERVICES = frozenset({"http", "judge", "process"})
-"""Traits of tools whose answers come from outside the tool."""
 
 
 def compare_tools(
@@ -51,18 +50,16 @@ def _compare(context: Context, launch: Launch, rows: Path | None) -> tuple[Check
         return "skipped", "single-turn: there are no tools to compare", {}
     if turns.runner == "agent_loop" and turns.format not in WRITERS:
         return "not_checkable", f"nobody here writes tool calls in the form {turns.format}", {}
-    traits = {trait for tool in turns.tools for trait in tool.traits}
-    traits |= {trait for user in turns.interactions for trait in user.traits}
-    outside = sorted(traits & SERVICES)
+    services = find_services(context.recipe, launch, turns)
     known = load_rows(rows.parent, [rows.name], "python")[:ROWS] if rows else []
     metadata = [row.get("extra_info") or {} for row in known]
     talks = conversations(turns, metadata)
     place = context.work / "tools" / launch.name
     fresh_folder(place)
-    job = _job(context, launch, talks, metadata) | {"images": _images(launch, known)}
+    job = _job(context, launch, talks, metadata) | {"images": _images(launch, known), "tape": services.tape}
     (place / "job.json").write_text(json.dumps(job), encoding="utf-8")
     sides: dict[str, Any] = {}
-    for side in ("old", "new"):
+    for name, side in (("old", "old"), *((("again", "old"),) if services.outside else ()), ("new", "new")):
         answer = _run(context, launch, place, side)
         if "error" in answer:
             return (
@@ -70,11 +67,12 @@ def _compare(context: Context, launch: Launch, rows: Path | None) -> tuple[Check
                 f"the {side} side does not start: {answer['error']}",
                 {},
             )
-        sides[side] = answer["records"]
+        sides[name] = answer["records"]
+    steady = [old == again for old, again in zip(sides["old"], sides.get("again", sides["old"]), strict=True)]
     problems = [
         f"{talk['family']}: {why}"
-        for talk, old, new in zip(talks, sides["old"], sides["new"], strict=True)
-        if (why := difference(old, new))
+        for talk, old, new, same in zip(talks, sides["old"], sides["new"], steady, strict=True)
+        if same and (why := difference(old, new))
     ]
     evidence = {
         "conversations": len(talks),
@@ -83,17 +81,39 @@ def _compare(context: Context, launch: Launch, rows: Path | None) -> tuple[Check
         "images": sum(
             bool(item["images"]) for record in sides["old"] for turn in record.get("turns", ()) for item in turn
         ),
+        "unsteady": steady.count(False),
+        "asked": sum(bool(record.get("requests")) for record in sides["old"]),
+        "plumbing_only": services.tape is not None,
         "raised": sum("raised" in record for record in sides["old"]),
         "problems": problems[:SHOWN],
     }
     if problems:
         return "failed", f"{len(problems)} of {len(talks)} conversations differ: {problems[0]}", evidence
+    return *verdict(services, evidence), evidence
+
+
+def verdict(services: Services, evidence: Mapping[str, Any]) -> tuple[CheckStatus, str]:
+    """What it means that no conversation differs."""
     if not evidence["answered"]:
-        return "not_checkable", "no conversation got an answer from the old tools", evidence
-    if outside:
-        why = f"the tools ask services ({', '.join(outside)}) that are not here: only errors and limits were compared"
-        return "not_checkable", why, evidence
-    return "passed", f"{len(talks)} conversations give the same observations, rewards and ends", evidence
+        return "not_checkable", "no conversation got an answer from the old tools"
+    if services.left:
+        why = f"the tools ask services ({', '.join(services.left)}) that are not here"
+        return "not_checkable", f"{why}: only errors and limits were compared"
+    if evidence["unsteady"] == evidence["conversations"]:
+        return "not_checkable", "the old tools answer differently every time"
+    same = (
+        f"{evidence['conversations'] - evidence['unsteady']} conversations give the same observations, rewards and ends"
+    )
+    if evidence["unsteady"]:
+        same += f"; in {evidence['unsteady']} more the old tools answer differently every time"
+    if services.tape is None:
+        return "passed", same
+    if not evidence["asked"]:
+        return (
+            "not_checkable",
+            f"the tools ask services ({', '.join(services.outside)}), and no conversation came to it",
+        )
+    return "passed", f"plumbing with taped answers, {evidence['asked']} conversations asked services: {same}"
 
 
 def limit_problem(turns: MultiTurn, max_turns: int | None) -> str:
@@ -128,7 +148,14 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         return f"what tools and users give at the end, {old['given']}, became {new.get('given')}"
     if old["num_turns"] != new["num_turns"]:
         return f"num_turns {old['num_turns']} became {new['num_turns']}"
+    if old.get("requests") != new.get("requests"):
+        return f"requests to services {_shown(old)} became {_shown(new)}"
     return ""
+
+
+def _shown(record: Mapping[str, Any]) -> list[str]:
+    """Method and address of the requests of a conversation."""
+    return [f"{method} {url}" for method, url, _ in record.get("requests") or ()][:4]
 
 
 def _short(texts: Sequence[str]) -> str:

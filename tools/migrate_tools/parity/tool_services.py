@@ -1,0 +1,49 @@
+"""Tools that ask services: what they ask of, and the taped answers in the place of those."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from migrate_tools.model import Launch, MultiTurn, Recipe
+from migrate_tools.parity.mine import mine
+from migrate_tools.parity.tape_settings import answer_settings
+from migrate_tools.verl.extract import NotExtractable
+from migrate_tools.verl.extract_tools import extract_tools
+from migrate_tools.verl.traits import find_traits
+
+TAPED = frozenset({"http", "judge"})
+"""Traits of code whose requests the tape answers."""
+OUTSIDE = frozenset({"process"}) | TAPED
+"""Traits of code whose answers come from outside."""
+
+
+@dataclass(frozen=True)
+class Services:
+    """What the tools of a launch ask, and the settings of the tape that answers; None when it need not."""
+
+    outside: tuple[str, ...] = ()
+    tape: dict[str, Any] | None = None
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """What the tape does not stand for."""
+        return tuple(name for name in self.outside if self.tape is None or name not in TAPED)
+
+
+def find_services(recipe: Recipe, launch: Launch, turns: MultiTurn) -> Services:
+    """The services of a launch's tools and users, found in all of their code, verl's helpers included.
+
+    The code is taken from the recipe and not from the example, so that a draft cannot change what is answered.
+    """
+    traits = {trait for parts in (turns.tools, turns.interactions) for part in parts for trait in part.traits}
+    code = ""
+    try:
+        roots = {"project_root": Path(recipe.project_root), "recipe_root": Path(recipe.root)}
+        code = extract_tools(turns, **roots, verl=launch.verl).code
+        traits |= set(find_traits(code))
+    except NotExtractable:  # written by hand, then: what the classes themselves say
+        pass
+    tape = answer_settings(mine([code])) if traits & TAPED else None
+    return Services(tuple(sorted(traits & OUTSIDE)), tape)
