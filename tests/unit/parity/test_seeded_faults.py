@@ -200,9 +200,40 @@ MAY_HOLD = (
 )
 
 
+NEVER_NONE = """
+def cut(text):
+    if "{" in text:
+        return text[1:-1]
+    raise ValueError(text)
+def same(one, other, loud=False):
+    if one is None %s other is None:
+        return %s
+    return one == other
+def f(text, truth):
+    if text:
+        inner = cut(text)
+        return same(inner, truth)
+    return 0
+"""
+"""A parameter that every call gives a text; the second one may be None."""
+MAY_BE_NONE = (
+    NEVER_NONE % ("or", "False"),
+    (NEVER_NONE % ("and", "True")).replace("raise ValueError(text)", "pass"),
+    (NEVER_NONE % ("and", "True")) + "table = [same]\n",
+    (NEVER_NONE % ("and", "True")) + "def g(text):\n    return same(text, '')\n",
+    (NEVER_NONE % ("and", "True")).replace(
+        "inner = cut(text)", "inner = cut(text)\n        if truth:\n            inner = None"
+    ),
+    "def f(x):\n    y = x.get('a')\n    return y is None and x == 2",
+    "def f(x):\n    y = 'a'\n    return x and y is None",
+)
+
+
 @pytest.mark.parametrize(
     ("operator", "source", "why"),
     [
+        ("condition lost", NEVER_NONE % ("and", "True"), "one is None never holds"),
+        ("condition lost", "def f(x):\n    y = x.strip()\n    return x == 'b' or y is None", "y is None never holds"),
         ("normalisation step dropped", "def f(x):\n    return float(x.strip())", "float() passes over blanks"),
         ("normalisation step dropped", "def f(x):\n    return x.strip().split()", "split() follows"),
         ("int for float", "def f(x, y):\n    return float(x == y)", "truth value"),
@@ -253,6 +284,7 @@ def test_what_no_input_can_tell_is_called_equivalent(operator: str, source: str,
         ("greedy for lazy", "def f(x):\n    return re.search(r'<a>(.*?)</a>', x)"),
         ("number for dict", "EXTRA_KEYS = {'acc': 0.0}\ndef f(x):\n    return {'score': 0.0, 'acc': 1.0}"),
         *(("normalisation step dropped", f"import re\n{source}") for source in MAY_HOLD),
+        *(("condition lost", source) for source in MAY_BE_NONE),
     ],
 )
 def test_what_some_input_can_tell_is_not(operator: str, source: str) -> None:

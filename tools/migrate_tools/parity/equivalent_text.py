@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from migrate_tools.parity.mutation import Code, Edit, call_name, number, text
+from migrate_tools.parity.value_before import value_before
 
 BLANK = "".join(char for char in map(chr, range(0x110000)) if char.isspace())
 STRIPS = frozenset({"strip", "lstrip", "rstrip"})
@@ -26,7 +27,6 @@ OPPOSITES = {
     sre.CATEGORY_NOT_WORD: sre.CATEGORY_WORD,
 }
 REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT)
-OWN_NAMES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 SEARCHES = frozenset({"search", "match", "fullmatch"})
 
 
@@ -58,7 +58,7 @@ class _Text:
         if isinstance(node, ast.Constant):
             return not isinstance(node.value, str) or self._char in node.value
         if isinstance(node, ast.Name):
-            value = _value_of(self._code, node)
+            value = value_before(self._code, node)
             return value is None or self.may_stand_in(value)
         if isinstance(node, ast.Subscript):
             return self._part(node)
@@ -68,7 +68,7 @@ class _Text:
         """An item of what `findall` or `split` gives, or a piece of a text."""
         if isinstance(node.slice, ast.Slice):
             return self.may_stand_in(node.value)
-        whole = _value_of(self._code, node.value) if isinstance(node.value, ast.Name) else node.value
+        whole = value_before(self._code, node.value) if isinstance(node.value, ast.Name) else node.value
         if call_name(whole or node) == "findall":
             return self._matched(whole, None)
         return self.may_stand_in(node.value) if call_name(node.value) in SPLITS else True
@@ -87,7 +87,7 @@ class _Text:
 
     def _group(self, call: ast.Call, match: ast.expr) -> bool:
         which = number(call.args[0]) if call.args else 0
-        found = _value_of(self._code, match) if isinstance(match, ast.Name) else None
+        found = value_before(self._code, match) if isinstance(match, ast.Name) else None
         known = isinstance(which, int) and found is not None and call_name(found) in SEARCHES
         return not known or self._matched(found, which)  # type: ignore[arg-type]
 
@@ -99,61 +99,6 @@ class _Text:
             return True
         pattern = text(call.args[0])
         return pattern is None or may_match(pattern, self._char, group)
-
-
-def _value_of(code: Code, name: ast.Name) -> ast.expr | None:
-    """What the name was given last before its use, in the same block or one round it; None when not certain."""
-    statement: ast.AST = code.statement(name)
-    function = code.function(name)
-    if function is None or any(isinstance(node, (ast.Global, ast.Nonlocal)) for node in ast.walk(function)):
-        return None
-    if any(isinstance(node, OWN_NAMES) for node in code.above(name) if _within(code, node, statement)):
-        return None
-    if any(isinstance(node, ast.NamedExpr) and node.target.id == name.id for node in ast.walk(statement)):
-        return None
-    while statement is not function:
-        block, parent = _block(code, statement)
-        for before in reversed(block[: block.index(statement)]):
-            if _stores(before, name.id):
-                single = isinstance(before, ast.Assign) and len(before.targets) == 1
-                plain = single and isinstance(before.targets[0], ast.Name) and not _stores(before.value, name.id)
-                return before.value if plain else None
-        if (
-            not isinstance(parent, (ast.If, ast.With, ast.Try))
-            or isinstance(parent, ast.Try)
-            and block is not parent.body
-        ):
-            return None
-        if isinstance(parent, (ast.If, ast.With)) and _stores(_head(parent), name.id):
-            return None
-        statement = parent
-    return None
-
-
-def _within(code: Code, node: ast.AST, statement: ast.AST) -> bool:
-    return statement in code.above(node)
-
-
-def _block(code: Code, statement: ast.AST) -> tuple[list[Any], ast.AST | None]:
-    """The list of statements that holds one, and what has that list."""
-    parent = code.parents.get(statement)
-    for field in ("body", "orelse", "finalbody"):
-        found = getattr(parent, field, None)
-        if isinstance(found, list) and statement in found:
-            return found, parent
-    return [statement], None
-
-
-def _head(node: ast.If | ast.With) -> ast.AST:
-    """What runs before the blocks of a statement."""
-    if isinstance(node, ast.If):
-        return node.test
-    return ast.Module([ast.With(node.items, [])], [])
-
-
-def _stores(node: ast.AST, name: str) -> bool:
-    inside = ast.walk(node)
-    return any(isinstance(item, ast.Name) and item.id == name and not isinstance(item.ctx, ast.Load) for item in inside)
 
 
 def may_match(pattern: str, char: str, group: int | None = 0) -> bool:
