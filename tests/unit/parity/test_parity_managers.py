@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from migrate_tools.model import DataSpec, Launch, Overlong, Recipe, RewardSpec
-from migrate_tools.parity import managers, minitorch, oldjob, real_manager, stubs
+from migrate_tools.model import DataSpec, Launch, MultiTurn, Overlong, Recipe, RewardSpec
+from migrate_tools.parity import managers, minitorch, oldjob, real_manager, stubs, told
 from migrate_tools.relax.special_tokens import QWEN
+from migrate_tools.verl.manager_added import told_keys
 from migrate_tools.verl.source import wheel
 
 SCORERS = """
@@ -74,7 +75,7 @@ RELEASES = {
 }
 DRIVER = """
 import json, sys
-from migrate_tools.parity import manager_check, managers, supervise
+from migrate_tools.parity import manager_check, managers, supervise, told
 from migrate_tools.parity.old_side import prepare
 job = json.load(open(sys.argv[1]))
 found = {}
@@ -85,7 +86,7 @@ for name in job["scorers"]:
     for index, case in enumerate(job["cases"]):
         records = []
         row = job["rows"][case["row"]]
-        given = managers.Call(row, case["old"], case["length"])
+        given = managers.Call(row, case["old"], case["length"], told.read(case["told"]))
         for call in (lambda: managers.score(manager, function, given, loop), lambda: score(row, case)):
             try:
                 records.append({"kind": "value", **call()})
@@ -135,9 +136,11 @@ def job_for(launch: Launch, project: Path, scorers: tuple[str, ...]) -> dict[str
     """The old side's job, with the class of the manager beside our model of it."""
     recipe = Recipe(name="x", root=str(project), project_root=str(project), sha256="", launches=(launch,))
     made = oldjob.real_manager(recipe, launch)
+    keys = told_keys(launch.model_copy(update={"multi_turn": MultiTurn()}))
+    cases = [*CASES, {**CASES[0], "told": told.values(keys, (), 3)}]
     return {
         "rows": ROWS,
-        "cases": CASES,
+        "cases": cases,
         "scorers": scorers,
         "scorer": {"file": str(project / "scorers.py")},
         "manager": oldjob.manager_settings(launch),
@@ -162,11 +165,11 @@ def test_the_model_is_what_the_class_does(tmp_path: Path, version: str, manager:
     assert {key: value[0] for key, value in found.items() if value[0]} == {}
     kinds = {key: value[1] for key, value in found.items()}
     if manager in ("naive", "dapo", "gdpo"):
-        assert {kinds[f"raises {index}"] for index in range(5)} == {"exception"}
+        assert {kinds[f"raises {index}"] for index in range(6)} == {"exception"}
         assert found["whole 2"][1:] == ["value", 2.0 if manager != "dapo" else pytest.approx(2.0 - 11 / 20)]
     if manager in ("prime", "rate_limited"):
-        assert {found[f"raises {index}"][2] for index in range(5)} == {0.0}
-    assert len(found) == 5 * len(RELEASES[version][manager])
+        assert {found[f"raises {index}"][2] for index in range(6)} == {0.0}
+    assert len(found) == 6 * len(RELEASES[version][manager])
 
 
 def test_pieces_of_text_decode_to_the_text_with_and_without_special_tokens() -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from migrate_tools.model import DataFile, DataSpec
-from migrate_tools.parity import compare, oracle, shrink
+from migrate_tools.parity import compare, oracle, power, shrink
 from migrate_tools.parity.frozen import Budget
 from parity_wrapper import make_row
 
@@ -91,6 +91,7 @@ def test_cases_that_see_too_little_fail_an_equal_port_and_show_what_they_miss(
 ) -> None:
     monkeypatch.setattr(compare, "POWER_SECONDS", 30.0)
     monkeypatch.setattr(oracle.directed, "search", lambda *_, **__: oracle.directed.Told())
+    monkeypatch.setattr(power, "ask", lambda *_: None)  # no further cases
     made = bench(TWO_WAYS)
     frozen = made.freeze(cases=40)
     cases, outcomes = frozen.cases(), frozen.outcomes()
