@@ -88,7 +88,7 @@ def services(folder: Path) -> Services:
 
 def test_a_request_in_a_helper_of_the_tool_is_found(folder: Path) -> None:
     found = services(folder)
-    assert (found.outside, found.left) == (("http",), ())
+    assert (found.outside, found.left, found.sure) == (("http",), (), False)
     assert found.tape is not None
     assert [shape["path"] for shape in found.tape["shapes"]] == [["title"]]
 
@@ -135,6 +135,7 @@ TAPE = Services(("http",), {"keys": []})
         (TAPE, {}, "passed", "plumbing with taped answers, 4 conversations asked services: 9 conversations give"),
         (TAPE, {"unsteady": 2}, "passed", "7 conversations give the same observations, rewards and ends; in 2 more"),
         (TAPE, {"unsteady": 9}, "not_checkable", "the old tools answer differently every time"),
+        (Services(("http",), {}, sure=False), {"asked": 0}, "passed", "9 conversations give the same"),
         (TAPE, {"asked": 0}, "not_checkable", "the tools ask services (http), and no conversation came to it"),
         (Services(("http", "process"), {}), {}, "not_checkable", "services (process) that are not here"),
     ],

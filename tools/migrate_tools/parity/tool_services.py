@@ -25,6 +25,8 @@ class Services:
 
     outside: tuple[str, ...] = ()
     tape: dict[str, Any] | None = None
+    sure: bool = True
+    """False where only a helper can send requests, such as one that opens images by path or by address."""
 
     @property
     def left(self) -> tuple[str, ...]:
@@ -37,13 +39,13 @@ def find_services(recipe: Recipe, launch: Launch, turns: MultiTurn) -> Services:
 
     The code is taken from the recipe and not from the example, so that a draft cannot change what is answered.
     """
-    traits = {trait for parts in (turns.tools, turns.interactions) for part in parts for trait in part.traits}
-    code = ""
+    own = {trait for parts in (turns.tools, turns.interactions) for part in parts for trait in part.traits} & OUTSIDE
+    code, asks = "", own & TAPED
     try:
         roots = {"project_root": Path(recipe.project_root), "recipe_root": Path(recipe.root)}
         code = extract_tools(turns, **roots, verl=launch.verl).code
-        traits |= set(find_traits(code))
+        asks = asks | (TAPED & set(find_traits(code)))
     except NotExtractable:  # written by hand, then: what the classes themselves say
         pass
-    tape = answer_settings(mine([code])) if traits & TAPED else None
-    return Services(tuple(sorted(traits & OUTSIDE)), tape)
+    tape = answer_settings(mine([code])) if asks else None
+    return Services(tuple(sorted(own | asks)), tape, bool(own & TAPED) or not asks)
