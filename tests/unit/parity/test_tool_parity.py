@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from migrate_tools.model import InteractionSpec, MultiTurn, ToolSpec
 from migrate_tools.parity.tool_cases import END, conversations, engine_calls, example, hermes, qwen3_coder
-from migrate_tools.parity.tools import difference, limit_problem, recipe_packages
+from migrate_tools.parity.tools import difference, limit_problem, recipe_packages, schema_difference
 
 SCHEMA = {
     "type": "function",
@@ -145,3 +145,12 @@ def test_a_recipe_folder_is_a_package_of_recipe_whatever_module_it_holds(tmp_pat
     assert recipe_packages(root, root) == {**usual, "recipe.retool": ["/project"]}
     (root / "__init__.py").write_text("")
     assert recipe_packages(tmp_path, root) == usual
+
+
+def test_the_rows_show_the_tools_as_verl_does() -> None:
+    shown = [{"type": "function", "function": {"name": "a"}}]
+    assert schema_difference(shown, [{"tools": json.dumps(shown)}, {"tools": shown}]) == ""
+    other = [{"function": {"name": "a"}, "type": "function"}]
+    assert schema_difference(shown, [{"tools": shown}, {"tools": other}]).startswith("row 1 shows the tools otherwise")
+    assert schema_difference(shown, [{}]).startswith("row 0 shows")
+    assert schema_difference([], [{}]) == ""

@@ -54,10 +54,11 @@ def main(argv: list[str]) -> None:
 def _run(side: str, job: Mapping[str, Any]) -> dict[str, Any]:
     tape = clients.install(job["tape"]) if job["tape"] is not None else None
     try:
-        talk: Conversation = OldSide(job).talk if side == "old" else NewSide(job).talk
+        made = OldSide(job) if side == "old" else NewSide(job)
     except (Exception, stubs.StandInUsed) as error:
         return {"error": f"{type(error).__name__}: {error}"}
-    return {"records": asyncio.run(_all(talk, job, tape))}
+    shown = made.shown() if isinstance(made, OldSide) else None
+    return {"records": asyncio.run(_all(made.talk, job, tape)), "shown": shown}
 
 
 async def _all(talk: Conversation, job: Mapping[str, Any], tape: Tape | None) -> list[dict[str, Any]]:
@@ -109,6 +110,12 @@ class OldSide:
             max_tool_response_length=turns["max_tool_response_length"],
             tool_response_truncate_side=turns["truncate_side"],
         )
+
+    def shown(self) -> list[Any]:
+        """The schemas of the tools as verl gives them to the chat template."""
+        if self.engine is not None:
+            return [tool.get_openai_tool_schema().model_dump() for tool in self.tools.values()]
+        return [tool.tool_schema.model_dump(exclude_unset=True, exclude_none=True) for tool in self.tools.values()]
 
     async def talk(self, item: Mapping[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
         """The states GENERATING and PROCESSING_TOOLS of verl's loop, with scripted answers."""

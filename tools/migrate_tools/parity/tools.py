@@ -68,6 +68,8 @@ def _compare(context: Context, launch: Launch, rows: Path | None) -> tuple[Check
                 {},
             )
         sides[name] = answer["records"]
+        if name == "old" and (why := schema_difference(answer["shown"], known)):
+            return "failed", why, {}
     steady = [old == again for old, again in zip(sides["old"], sides.get("again", sides["old"]), strict=True)]
     problems = [
         f"{talk['family']}: {why}"
@@ -121,6 +123,19 @@ def limit_problem(turns: MultiTurn, max_turns: int | None) -> str:
     if max_turns in (None, turns.max_assistant_turns):
         return ""
     return f"max_turns of the configuration is {max_turns}, and verl's max_assistant_turns {turns.max_assistant_turns}"
+
+
+def schema_difference(shown: list[Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """How the rows show the tools otherwise than verl does, keys in their order; empty when they do not."""
+    for number, row in enumerate(rows):
+        held = row.get("tools") or []
+        given = json.loads(held) if isinstance(held, str) else held
+        texts = [json.dumps(item, ensure_ascii=False) for item in (shown, given)]
+        if texts[0] != texts[1]:
+            at = next((place for place, pair in enumerate(zip(*texts, strict=False)) if pair[0] != pair[1]), 0)
+            before, after = (text[max(0, at - 40) : at + 40] for text in texts)
+            return f"row {number} shows the tools otherwise than verl: {before!r} became {after!r}"
+    return ""
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

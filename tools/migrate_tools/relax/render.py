@@ -20,6 +20,7 @@ from migrate_tools.relax.process_script import render_process
 from migrate_tools.relax.reward_module import identifier, render_reward, reward_module_names, row_columns
 from migrate_tools.relax.run_script import ScriptFacts, render_script, script_name
 from migrate_tools.verl.extract import Extracted
+from migrate_tools.verl.tool_schemas import shown_schema
 
 __all__ = ["render_example", "reward_module_names"]
 
@@ -148,7 +149,8 @@ def _schemas(
     for item in translations:
         found, turns = extracted.get(item.launch), launches[item.launch].multi_turn
         if found is not None and found.tools is not None and turns is not None:
-            return [tool.parameters for tool in turns.tools if tool.parameters is not None]
+            schemas = [tool.parameters for tool in turns.tools if tool.parameters is not None]
+            return [shown_schema(schema, whole=turns.runner == "engine") for schema in schemas]
     return []
 
 
