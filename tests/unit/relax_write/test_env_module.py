@@ -264,7 +264,7 @@ def test_versions_and_sides() -> None:
         ),
         (
             MultiTurn(tools=(ToolSpec(name="f", kind="function", class_name="f", file="a.py"),)),
-            "the schema of the function tool f is inferred when it is registered",
+            "the schema of the function tool f cannot be read",
         ),
     ],
 )

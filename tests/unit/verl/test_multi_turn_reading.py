@@ -143,7 +143,12 @@ def test_decorated_functions(recipe: Path) -> None:
             from verl.tools.function_tool import function_tool
             import verl.tools.function_tool as ft
             @function_tool
-            def plain(x: int): ...
+            def plain(x: int):
+                '''Does it.
+
+                Args:
+                    x: a number
+                '''
             @function_tool("other_name")
             async def named(x: int): ...
             @ft.function_tool(name="third")
@@ -154,9 +159,25 @@ def test_decorated_functions(recipe: Path) -> None:
     )
     found = turns(recipe, **{f"{TURNS}.function_tool_path": "functions.py"})
     assert [(tool.name, tool.class_name, tool.kind) for tool in found.tools] == [
-        ("plain", "plain", "function"),
         ("other_name", "named", "function"),
+        ("plain", "plain", "function"),
         ("third", "keyword", "function"),
+    ]
+    assert found.tools[1].parameters == {
+        "type": "function",
+        "function": {
+            "name": "plain",
+            "description": "Does it.",
+            "parameters": {
+                "type": "object",
+                "properties": {"x": {"type": "integer", "description": "a number"}},
+                "required": ["x"],
+            },
+        },
+    }
+    assert [note.text for note in found.missing] == [
+        f"the function tool {name} has no schema that can be read: it has no docstring, on which verl stops"
+        for name in ("other_name", "third")
     ]
 
 

@@ -44,7 +44,7 @@ def obstacle(turns: MultiTurn, verl_version: str = "") -> str:
         if tool.kind == "base_tool" and tool.parameters is None:
             return f"the schema of the tool {tool.name} is made when its class is"
         if tool.kind == "function" and tool.parameters is None:
-            return f"the schema of the function tool {tool.name} is inferred when it is registered"
+            return f"the schema of the function tool {tool.name} cannot be read"
     if not turns.tools and not turns.interactions:
         return "multi-turn is on and no tool is named"
     return ""

@@ -29,7 +29,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from migrate_tools.parity import clients, stubs
+from migrate_tools.parity import clients, function_tools, stubs
 from migrate_tools.parity.engine_side import EngineSide, compiled_method
 from migrate_tools.parity.tape import Tape
 
@@ -91,11 +91,15 @@ class OldSide:
         schemas = importlib.import_module("verl.tools.schemas")
         self.tools = {}
         for spec in job["tools"]:
+            if spec["kind"] == "function":
+                continue
             made = _load_class(spec)
             schema = spec["parameters"]
             valid = schemas.OpenAIFunctionToolSchema.model_validate(schema) if spec["given"] else None
             tool = made(config=json.loads(json.dumps(spec["config"])), tool_schema=valid)
             self.tools[tool.name] = tool
+        functions = function_tools.load(job)
+        self.tools |= {tool.name: tool for tool in functions.tools}
         self.users = _users(job["users"])
         self.engine = EngineSide(job, self.tools, self.users, schemas) if turns["runner"] == "engine" else None
         if self.engine is not None:
@@ -103,8 +107,8 @@ class OldSide:
         self.parser = _parser(job["loop_root"], turns["format"])
         self.parser.tokenizer.special = job["special_tokens"]
         loop_file = Path(job["loop_root"]) / LOOP_FILE
-        self.call = _method(loop_file, "_call_tool", schemas)
-        self.ask = _method(loop_file, "_handle_interacting_state", schemas) if self.users else None
+        self.call = _method(loop_file, "_call_tool", schemas, functions.names)
+        self.ask = _method(loop_file, "_handle_interacting_state", schemas, {}) if self.users else None
         self.loop = SimpleNamespace(
             tools=self.tools,
             max_tool_response_length=turns["max_tool_response_length"],
@@ -367,18 +371,14 @@ def _parser(verl_root: str, name: str) -> Any:
     return module.ToolParser.get_tool_parser(name, _Text())
 
 
-def _method(path: Path, name: str, schemas: Any) -> Callable[..., Any]:
-    """A method of verl's agent loop as a function."""
-
-    class NoFunctionTool:
-        """No tool of the comparison is a function."""
-
+def _method(path: Path, name: str, schemas: Any, more: Mapping[str, Any]) -> Callable[..., Any]:
+    """A method of verl's agent loop as a function; `more` are names of verl's function tools."""
     space: dict[str, Any] = {
         "json": json,
         "logger": logging.getLogger("verl"),
         "ToolResponse": schemas.ToolResponse if hasattr(schemas, "ToolResponse") else None,
-        "FunctionTool": NoFunctionTool,
         "AgentState": SimpleNamespace(**{name: f"AgentState.{name}" for name in ("TERMINATED", "GENERATING")}),
+        **more,
     }
     return compiled_method(path, name, space)
 

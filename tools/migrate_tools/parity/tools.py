@@ -242,6 +242,8 @@ def _inside(file: str | None) -> str:
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
     return {
+        "name": tool.name,
+        "kind": tool.kind,
         "class_name": tool.class_name,
         "file": _inside(tool.file),
         "config": tool.config,

@@ -13,6 +13,8 @@ from typing import Any
 
 PLAIN = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
 HOLDERS = {"list": "array", "List": "array", "tuple": "array", "Tuple": "array", "dict": "object", "Dict": "object"}
+BARE = {"list": "object", "tuple": "object", "dict": "object", "Dict": "object", "List": "array"}
+"""Without what they hold; transformers 4.57 takes a bare class for an object."""
 CHOICES = re.compile(r"\(choices:\s*(.*?)\)\s*$", re.IGNORECASE)
 SECTIONS = re.compile(r"Args:|Returns:|Raises:")
 ARGUMENT = re.compile(r"\s*(\w+):\s*(.*)")
@@ -114,8 +116,8 @@ def _type(name: str, annotation: ast.expr) -> tuple[str | list[str], list[Any] |
         return _union(name, annotation, inner), None
     if word in PLAIN and not inner:
         return PLAIN[word], None
-    if word in HOLDERS and (inner or word in ("dict", "Dict", "List")):
-        return HOLDERS[word], None
+    if kind := (HOLDERS if inner else BARE).get(word):
+        return kind, None
     raise NoSchema(f"nothing here says what verl makes of the type hint {ast.unparse(annotation)} of {name}")
 
 

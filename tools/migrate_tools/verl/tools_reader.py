@@ -17,6 +17,7 @@ from migrate_tools.errors import MachineError
 from migrate_tools.model import Note, SourceRef, ToolSpec, VerlRef
 from migrate_tools.verl import source
 from migrate_tools.verl.class_tree import ClassTree, Lineage
+from migrate_tools.verl.function_schema import NoSchema, function_schema
 from migrate_tools.verl.module_finder import ModuleFinder
 from migrate_tools.verl.paths import walk
 from migrate_tools.verl.traits import find_traits
@@ -149,13 +150,14 @@ class ToolReader:
         shown = self._finder.shown(path)
         tree = ast.parse(self._finder.load(path).code)
         traits = find_traits(self._finder.load(path).code)
-        return [
+        found = [
             ToolSpec(
                 name=name,
                 kind="function",
                 class_name=node.name,
                 file=shown,
                 generation="function",
+                parameters=self._inferred(node, name, SourceRef(file=shown, line=node.lineno)),
                 traits=traits,
                 source=SourceRef(file=shown, line=node.lineno),
             )
@@ -163,6 +165,16 @@ class ToolReader:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             for name in _registered(node)
         ]
+        return sorted(found, key=lambda tool: tool.name)  # as verl's load_function_tools_from_path gives them
+
+    def _inferred(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, place: SourceRef
+    ) -> dict[str, Any] | None:
+        try:
+            return function_schema(node, name)
+        except NoSchema as error:
+            self._miss("function-schema", f"the function tool {name} has no schema that can be read: {error}", place)
+            return None
 
     def _miss(self, code: str, text: str, place: SourceRef | None) -> None:
         self.missing.append(Note(code=code, text=text, source=place))

@@ -1,0 +1,61 @@
+"""verl's own function tools inside the sandbox, over schemas that were read from the functions' text.
+
+transformers, which verl asks for the schemas, is not here: its one function gives what was read.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import types
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+FILE = "verl/tools/function_tool.py"
+
+
+class FunctionTools(NamedTuple):
+    """The tools that verl registers, and the names of its module that its agent loop uses."""
+
+    tools: list[Any]
+    names: dict[str, Any]
+
+
+class NoFunctionTool:
+    """Stands for verl's class where no tool is a function."""
+
+
+def load(job: Mapping[str, Any]) -> FunctionTools:
+    """Runs the recipe's file through verl's decorator and loader."""
+    specs = [spec for spec in job["tools"] if spec["kind"] == "function"]
+    if not specs:
+        return FunctionTools([], {"FunctionTool": NoFunctionTool})
+    _put_transformers({spec["class_name"]: spec["parameters"] for spec in specs})
+    module: Any = _module(Path(job["loop_root"]) / FILE)
+    names = ("FunctionTool", "normalize_function_tool_return")
+    tools = module.load_function_tools_from_path(specs[0]["file"])
+    return FunctionTools(tools, {name: getattr(module, name) for name in names})
+
+
+def _put_transformers(schemas: Mapping[str, Any]) -> None:
+    package, utils = types.ModuleType("transformers"), types.ModuleType("transformers.utils")
+
+    def get_json_schema(function: Callable[..., Any]) -> Any:
+        return json.loads(json.dumps(schemas[function.__name__]))
+
+    utils.get_json_schema = get_json_schema  # type: ignore[attr-defined]
+    package.utils = utils  # type: ignore[attr-defined]
+    sys.modules["transformers"], sys.modules["transformers.utils"] = package, utils
+
+
+def _module(path: Path) -> types.ModuleType:
+    name = "verl.tools.function_tool"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(str(path))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
