@@ -154,3 +154,12 @@ def test_the_rows_show_the_tools_as_verl_does() -> None:
     assert schema_difference(shown, [{"tools": shown}, {"tools": other}]).startswith("row 1 shows the tools otherwise")
     assert schema_difference(shown, [{}]).startswith("row 0 shows")
     assert schema_difference([], [{}]) == ""
+
+
+def test_a_row_shows_the_tools_that_it_chooses() -> None:
+    shown = [{"type": "function", "function": {"name": name}} for name in ("a", "b")]
+    kwargs = {"extra_info": {"tools_kwargs": {"b": {"create_kwargs": {}}, "a": None}}, "tools": shown[1:]}
+    assert schema_difference(shown, [kwargs], "tools_kwargs") == ""
+    assert schema_difference(shown, [{"tools": shown}], "tools_kwargs").startswith("row 0 shows")
+    chosen = {"extra_info": {"tool_selection": ["b", "a", "gone"]}, "tools": shown[::-1]}
+    assert schema_difference(shown, [chosen, {"tools": shown}], "tool_selection") == ""

@@ -236,6 +236,11 @@ def test_rows_may_choose_among_the_tools(tmp_path: Path, monkeypatch: pytest.Mon
     assert seen == ["Unknown function 'shout'. Available tools: []"]
 
 
+def test_rows_of_an_older_verl_have_all_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = env_module(tmp_path, "0.7.1", monkeypatch)
+    assert talk(module, CALL, metadata={"tool_selection": ["other"]})[0] == [["id- HI!"]]
+
+
 def test_versions_and_sides() -> None:
     assert [version_pair(text) for text in ("0.7.1", "0.10.0.dev0", "unknown")] == [(0, 7), (0, 10), (99, 0)]
     assert kept_side(MultiTurn(truncate_side="left"), (0, 7)) == "head"

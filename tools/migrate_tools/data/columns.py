@@ -85,7 +85,7 @@ def transform(layout: Layout, chunk: Chunk, remarks: Remarks | None = None) -> t
         bad += wrong
         bad += check_placeholders(new["prompt"], new[name], name, kind, remarks)
     if plan.tools:
-        new["tools"] = pa.array([plan.tools] * batch.num_rows, pa.string())
+        new["tools"] = shown_tools(plan, new["extra_info"])
     moved = {"extra_info", *(name for name, _ in layout.media)} | (set() if plan.raw_prompt else {plan.prompt_key})
     for name, column in columns.items():
         if name in moved:
@@ -94,6 +94,24 @@ def transform(layout: Layout, chunk: Chunk, remarks: Remarks | None = None) -> t
         taken = name in new or (name == "tools" and not (is_list(kept.type) or is_text(kept.type)))
         new[free_name(f"verl_{name}", columns) if taken else name] = kept
     return pa.RecordBatch.from_arrays(list(new.values()), names=list(new)), sorted(bad, key=lambda item: item.offset)
+
+
+def shown_tools(plan: ConvertPlan, metadata: Any) -> Any:
+    """The schemas that each row shows, as JSON text: those that it chooses, in its order."""
+    names: list[Any] = [None] * len(metadata)
+    place = metadata.type.get_field_index(plan.tools_by) if plan.tools_by else -1
+    if place >= 0:
+        names = pc.struct_field(metadata, [place]).to_pylist()
+    known = {item["function"]["name"]: item for item in json.loads(plan.tools)}
+    texts = []
+    for chosen in names:
+        if plan.tools_by == "tools_kwargs":
+            chosen = [name for name, value in (chosen or {}).items() if value is not None]
+        elif not chosen:
+            texts.append(plan.tools)
+            continue
+        texts.append(json.dumps([known[name] for name in chosen if name in known], ensure_ascii=False))
+    return pa.array(texts, pa.string())
 
 
 def python_rows(layout: Layout, chunk: Chunk, batch: Any) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ RAW_PROMPT = False
 FLAT_LABEL = False
 PROMPT_IN_METADATA = False
 TOOLS = ""
+TOOLS_BY = ""
 ROW_COLUMNS: tuple[str, ...] = ()
 
 BATCH_BYTES = 16 << 20
@@ -46,6 +47,9 @@ class ConvertPlan:
     """Apply what the recipe's own data set class does to a row, where the script has it."""
     tools: str = TOOLS
     """Schemas of the recipe's tools as JSON text, for the column tools of every row; empty without tools."""
+    tools_by: str = TOOLS_BY
+    """Key of extra_info that chooses among the tools: a list of names that may be missing (tool_selection), or a struct
+    with a field for each (tools_kwargs); empty: every row shows all."""
     row_columns: tuple[str, ...] = ROW_COLUMNS
     """Columns that join the metadata, because the recipe's agent loop reads them."""
 

@@ -139,6 +139,8 @@ class OldSide:
             image_data=pictures or None, tool_rewards=[], turn_scores=[], prompt_ids=[], response_mask=[],
             response_logprobs=[],
         )  # fmt: skip
+        if chosen := metadata.get("tool_selection"):  # read by 0.8 and later
+            state._active_tools = {name: self.tools[name] for name in chosen if name in self.tools}
         await self._begin(state, metadata)
         for text in item["texts"]:
             state.assistant_turns += 1

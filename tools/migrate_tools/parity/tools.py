@@ -23,6 +23,7 @@ from migrate_tools.verl import source
 from migrate_tools.verl.loop_release import version_pair
 from migrate_tools.verl.multi_turn import engine_version
 from migrate_tools.verl.secrets import REMOVED
+from migrate_tools.verl.tool_schemas import tools_by
 
 ROWS = 8
 SHOWN = 10
@@ -68,7 +69,8 @@ def _compare(context: Context, launch: Launch, rows: Path | None) -> tuple[Check
                 {},
             )
         sides[name] = answer["records"]
-        if name == "old" and (why := schema_difference(answer["shown"], known)):
+        by = tools_by(turns, launch.verl.version)
+        if name == "old" and (why := schema_difference(answer["shown"], known, by)):
             return "failed", why, {}
     steady = [old == again for old, again in zip(sides["old"], sides.get("again", sides["old"]), strict=True)]
     problems = [
@@ -125,9 +127,21 @@ def limit_problem(turns: MultiTurn, max_turns: int | None) -> str:
     return f"max_turns of the configuration is {max_turns}, and verl's max_assistant_turns {turns.max_assistant_turns}"
 
 
-def schema_difference(shown: list[Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """How the rows show the tools otherwise than verl does, keys in their order; empty when they do not."""
+def schema_difference(shown: list[Any], rows: Sequence[Mapping[str, Any]], by: str = "") -> str:
+    """How the rows show the tools otherwise than verl does, keys in their order; empty when they do not.
+
+    Args:
+        shown: what verl shows of all tools.
+        by: key of extra_info by which a row chooses (`tools_by`).
+    """
+    known = {item["function"]["name"]: item for item in shown}
     for number, row in enumerate(rows):
+        chosen = (row.get("extra_info") or {}).get(by)
+        if by == "tools_kwargs":
+            chosen = [name for name, value in (chosen or {}).items() if value is not None]
+            shown = [known[name] for name in chosen if name in known]
+        elif by:
+            shown = [known[name] for name in chosen or known if name in known]
         held = row.get("tools") or []
         given = json.loads(held) if isinstance(held, str) else held
         texts = [json.dumps(item, ensure_ascii=False) for item in (shown, given)]

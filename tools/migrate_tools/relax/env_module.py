@@ -17,6 +17,7 @@ from migrate_tools.verl.extract import Extracted
 from migrate_tools.verl.loop_release import version_pair
 from migrate_tools.verl.multi_turn import engine_version
 from migrate_tools.verl.secrets import redact
+from migrate_tools.verl.tool_schemas import tools_by
 
 PARTS = "PARTS"
 
@@ -78,6 +79,7 @@ def multi_turn_files(
         "errors": "end" if version < (0, 6) else "plain" if version < (0, 8) else "named",
         "create_kwargs": version >= (0, 6),
         "agent_data": version >= (0, 7),
+        "selects": tools_by(turns, launch.verl.version) == "tool_selection",
     }
     base = f"examples/{algo}"
     template = "env_engine.py.j2" if turns.runner == "engine" else "env.py.j2"

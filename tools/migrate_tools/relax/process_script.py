@@ -18,13 +18,15 @@ def render_process(
     specs: Sequence[DataSpec],
     tools: Sequence[dict[str, Any]] = (),
     *,
+    tools_by: str = "",
     prompt_in_metadata: bool = False,
     row_columns: Sequence[str] = (),
 ) -> str:
     """The text of the conversion script.
 
     Args:
-        tools: schemas that every row shows to the model.
+        tools: schemas that the rows show to the model.
+        tools_by: key of extra_info that chooses among them (`ConvertPlan.tools_by`).
         prompt_in_metadata: something of the example reads the messages of the prompt.
         row_columns: columns that the recipe's agent loops read of a row.
 
@@ -50,6 +52,7 @@ def render_process(
         "RAW_PROMPT": raw_prompt,
         "PROMPT_IN_METADATA": prompt_in_metadata,
         "TOOLS": json.dumps(list(tools), ensure_ascii=False) if tools else "",
+        "TOOLS_BY": tools_by,
         "ROW_COLUMNS": tuple(row_columns),
     }
     for name, value in constants.items():

@@ -20,7 +20,7 @@ from migrate_tools.relax.process_script import render_process
 from migrate_tools.relax.reward_module import identifier, render_reward, reward_module_names, row_columns
 from migrate_tools.relax.run_script import ScriptFacts, render_script, script_name
 from migrate_tools.verl.extract import Extracted
-from migrate_tools.verl.tool_schemas import shown_schema
+from migrate_tools.verl.tool_schemas import shown_schema, tools_by
 
 __all__ = ["render_example", "reward_module_names"]
 
@@ -71,6 +71,7 @@ def render_example(
             algo,
             [launches[item.launch].data for item in translations],
             _schemas(translations, extracted, launches),
+            tools_by=_tools_by(translations, extracted, launches),
             prompt_in_metadata=_needs_prompt(translations, extracted, launches),
             row_columns=tuple(
                 dict.fromkeys(name for item in translations for name in row_columns(launches[item.launch]))
@@ -152,6 +153,17 @@ def _schemas(
             schemas = [tool.parameters for tool in turns.tools if tool.parameters is not None]
             return [shown_schema(schema, whole=turns.runner == "engine") for schema in schemas]
     return []
+
+
+def _tools_by(
+    translations: Sequence[Translation], extracted: Mapping[str, Extracted | None], launches: Mapping[str, Launch]
+) -> str:
+    """The key by which rows choose among the tools: verl's SGLang rollout shows those of tools_kwargs."""
+    for item in translations:
+        found, turns = extracted.get(item.launch), launches[item.launch].multi_turn
+        if found is not None and found.tools is not None and turns is not None and turns.tools:
+            return tools_by(turns, launches[item.launch].verl.version)
+    return ""
 
 
 def _needs_prompt(

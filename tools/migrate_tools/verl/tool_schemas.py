@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from migrate_tools.model import MultiTurn
+from migrate_tools.verl.loop_release import version_pair
+
 PROPERTY = ("type", "description", "enum")
 
 
@@ -21,6 +24,13 @@ def shown_schema(schema: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
     if whole or "strict" in function:
         made["strict"] = bool(function.get("strict", False))
     return {"type": schema.get("type", "function"), "function": made}
+
+
+def tools_by(turns: MultiTurn, version: str) -> str:
+    """The key of extra_info by which rows choose among the tools; empty where every row has all (verl before 0.8)."""
+    if turns.runner == "engine":
+        return "tools_kwargs"
+    return "tool_selection" if version_pair(turns.loop_release or version) >= (0, 8) else ""
 
 
 def _parameters(given: Mapping[str, Any], whole: bool) -> dict[str, Any]:
