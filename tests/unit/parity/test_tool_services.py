@@ -101,7 +101,7 @@ def test_a_tool_without_requests_has_no_tape(folder: Path) -> None:
 def test_requests_are_answered_and_remembered(folder: Path) -> None:
     job = {
         "environment": {}, "left_to_user": {}, "tape": services(folder).tape, "new_paths": [str(folder)],
-        "module": "env", "told": "told", "images": None, "metadata": [],
+        "module": "env", "tools_module": "tool", "told": "told", "images": None, "metadata": [],
         "conversations": [{"row": 0, "family": "valid", "texts": [f"word {number}"]} for number in range(24)],
     }  # fmt: skip
     (folder / "job.json").write_text(json.dumps(job))

@@ -21,6 +21,8 @@ class FunctionTools(NamedTuple):
 
     tools: list[Any]
     names: dict[str, Any]
+    prefix: str = ""
+    """What Python puts before the functions' names in its errors: verl's module name has the path of the machine."""
 
 
 class NoFunctionTool:
@@ -36,7 +38,8 @@ def load(job: Mapping[str, Any]) -> FunctionTools:
     module: Any = _module(Path(job["loop_root"]) / FILE)
     names = ("FunctionTool", "normalize_function_tool_return")
     tools = module.load_function_tools_from_path(specs[0]["file"])
-    return FunctionTools(tools, {name: getattr(module, name) for name in names})
+    prefix = f"{tools[0].fn.__module__}." if tools else ""
+    return FunctionTools(tools, {name: getattr(module, name) for name in names}, prefix)
 
 
 def _put_transformers(schemas: Mapping[str, Any]) -> None:

@@ -58,7 +58,10 @@ def _run(side: str, job: Mapping[str, Any]) -> dict[str, Any]:
     except (Exception, stubs.StandInUsed) as error:
         return {"error": f"{type(error).__name__}: {error}"}
     shown = made.shown() if isinstance(made, OldSide) else None
-    return {"records": asyncio.run(_all(made.talk, job, tape)), "shown": shown}
+    records = asyncio.run(_all(made.talk, job, tape))
+    for item in (item for record in records for turn in record.get("turns", ()) for item in turn):
+        item["text"] = str(item["text"]).replace(made.prefix, "") if made.prefix else item["text"]
+    return {"records": records, "shown": shown}
 
 
 async def _all(talk: Conversation, job: Mapping[str, Any], tape: Tape | None) -> list[dict[str, Any]]:
@@ -100,6 +103,7 @@ class OldSide:
             self.tools[tool.name] = tool
         functions = function_tools.load(job)
         self.tools |= {tool.name: tool for tool in functions.tools}
+        self.prefix = functions.prefix
         self.users = _users(job["users"])
         self.engine = EngineSide(job, self.tools, self.users, schemas) if turns["runner"] == "engine" else None
         if self.engine is not None:
@@ -214,6 +218,7 @@ class NewSide:
             sys.path.insert(0, folder)
         self.job = job
         self.module = importlib.import_module(job["module"])
+        self.prefix = f"{job['tools_module']}."
         self.told = job["told"]
 
     async def talk(self, item: Mapping[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:

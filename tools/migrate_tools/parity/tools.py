@@ -54,6 +54,11 @@ def _compare(context: Context, launch: Launch, rows: Path | None) -> tuple[Check
     services = find_services(context.recipe, launch, turns)
     known = load_rows(rows.parent, [rows.name], "python")[:ROWS] if rows else []
     metadata = [row.get("extra_info") or {} for row in known]
+    if turns.interactions and metadata and not any(row.get("interaction_kwargs") for row in metadata):
+        why = (
+            f"none of the {len(metadata)} rows looked at names a simulated user in interaction_kwargs; verl stops there"
+        )
+        return "not_checkable", why, {}
     talks = conversations(turns, metadata)
     place = context.work / "tools" / launch.name
     fresh_folder(place)
@@ -210,6 +215,7 @@ def _job(
         "paths": [inside, "/project"],
         "aliases": recipe_packages(project, root),
         "new_paths": [STAGE, STANDIN],
+        "tools_module": f"examples.{context.example.algo}.tools_{context.example.algo}",
         "module": f"examples.{context.example.algo}.env_{context.example.algo}",
         "told": ROLLOUT_METADATA,
         "environment": dict(launch.environment),

@@ -229,7 +229,7 @@ def _train(args: Namespace, rollout: Rollout, script: Script, data: Dataset, rep
     if target := os.environ.get(DEBUG_VARIABLE):
         write_debug_data(Path(target), samples)
     if script.calls:
-        _check_turns(samples, script, report)
+        _check_turns(args, samples, script, report)
     if rollout.reward is None:
         report.data["rewards"] = {"source": args.rm_type or "metadata", "scored": False}
         return
@@ -255,7 +255,7 @@ def _rollout_says(sample: Sample) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _check_turns(samples: Sequence[Sample], script: Script, report: Report) -> None:
+def _check_turns(args: Namespace, samples: Sequence[Sample], script: Script, report: Report) -> None:
     """Multi-turn samples: what was trained is what the engine said, and results of tools were seen and not trained."""
     observed = 0
     for sample in samples:
@@ -267,7 +267,11 @@ def _check_turns(samples: Sequence[Sample], script: Script, report: Report) -> N
         "num_turns": dict(Counter(str(_rollout_says(sample).get("num_turns")) for sample in samples)),
     }
     if not observed:
-        report.fail("the engine called tools, and no result of a tool reached a sample")
+        asks = getattr(sys.modules.get(args.rollout_interaction_env_path or ""), "USERS", None)
+        if asks and not any(sample.metadata.get("interaction_kwargs") for sample in samples):
+            report.fail("no row names a simulated user in interaction_kwargs, so that none is asked; verl stops there")
+        else:
+            report.fail("the engine called tools, and no result of a tool reached a sample")
 
 
 def _check_rewards(values: Sequence[Any], report: Report, name: str) -> None:
