@@ -362,6 +362,7 @@ def test_only_some_agent_loops_ask_users(version: str, why: str) -> None:
     turns = MultiTurn(interactions=(InteractionSpec(name="u", class_name="a.U"),))
     wanted = f"no agent loop of verl {why} asks simulated users: u (a.U) is never asked" if why else ""
     assert obstacle(turns, version) == wanted
+    assert obstacle(turns.model_copy(update={"loop_release": version}), "0.1") == wanted
 
 
 PICTURES = """

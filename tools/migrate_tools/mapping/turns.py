@@ -24,7 +24,8 @@ ENGINE_NOTE = (
 def obstacle(turns: MultiTurn, verl_version: str = "") -> str:
     """Why the multi-turn side cannot be written, by name; empty when it can.
 
-    Simulated users: verl/experimental/agent_loop/tool_agent_loop.py of 0.6 and 0.7, and the SGLang rollout up to 0.6.
+    `verl_version` counts where the loop's own release is not known. Simulated users:
+    verl/experimental/agent_loop/tool_agent_loop.py of 0.6 and 0.7, and the SGLang rollout up to 0.6.
     """
     for note in turns.missing:
         return note.text
@@ -34,10 +35,11 @@ def obstacle(turns: MultiTurn, verl_version: str = "") -> str:
         return loops_obstacle(turns)
     if turns.runner == "engine" and (odd := next((tool for tool in turns.tools if tool.kind == "function"), None)):
         return f"verl's SGLang rollout knows no function tools: {odd.name}"
-    if turns.interactions and turns.runner == "agent_loop" and not (0, 6) <= version_pair(verl_version) < (0, 8):
+    release = turns.loop_release or verl_version
+    if turns.interactions and turns.runner == "agent_loop" and not (0, 6) <= version_pair(release) < (0, 8):
         user = turns.interactions[0]
         why = "no agent loop of verl {} asks simulated users: {} ({}) is never asked"
-        return why.format(verl_version, user.name, user.class_name)
+        return why.format(release, user.name, user.class_name)
     for tool in turns.tools:
         if tool.kind == "mcp":
             return f"the tools of {tool.class_name} are asked from MCP servers when training starts"
@@ -66,7 +68,7 @@ def _without_agent_name(draft: Draft, turns: MultiTurn) -> str:
 
 def error_note(turns: MultiTurn, verl_version: str) -> str:
     """What a call that cannot be run does, and where the rewards of tools go, as this verl has it."""
-    version = version_pair(verl_version)
+    version = version_pair(turns.loop_release or verl_version)
     if turns.runner == "engine":
         return "a call of an unknown tool or with broken JSON is dropped; an answer without any other ends the episode"
     if version < (0, 6):
@@ -86,8 +88,8 @@ def place_turns(draft: Draft) -> dict[str, object]:
     turns = draft.facts.launch.multi_turn
     if turns is None:
         return {}
-    release = turns.loop_release or draft.facts.launch.verl.version
-    why = obstacle(turns, release)
+    version = draft.facts.launch.verl.version
+    why = obstacle(turns, version)
     if why:
         draft.cap("multi-turn", why)
         return {}
@@ -110,7 +112,7 @@ def place_turns(draft: Draft) -> dict[str, object]:
         TURNS + "interaction_config_path", "derived", (f"file: env_{algo}.py",), "the example's environment answers"
     )
     if turns.tools:
-        draft.note("tool-errors", error_note(turns, release), TURNS + "enable")
+        draft.note("tool-errors", error_note(turns, version), TURNS + "enable")
     config: dict[str, object] = {"rollout_interaction_env_path": f"examples.{algo}.env_{algo}"}
     answers = [TURNS + name for name in ("max_assistant_turns", "max_turns")]
     if turns.max_assistant_turns is not None:
