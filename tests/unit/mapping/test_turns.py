@@ -48,3 +48,12 @@ def test_an_agent_gets_all_its_variables_in_one_flag(make: Make) -> None:
     ]
     assert flag_values(made, "SYNC")["--max-staleness"] == "0"
     assert "--colocate" in flag_values(made, "SYNC")
+
+
+def test_a_chat_template_of_the_recipe_belongs_into_the_model_folder(make: Make) -> None:
+    key = "actor_rollout_ref.model.custom_chat_template"
+    (found,) = (item for item in make({key: "{{ messages }}"}).settings if item.key == key)
+    assert (found.status, found.risk, found.relax) == ("approximate", "training", ("file: chat_template.jinja",))
+    assert "copy chat_template.jinja into it before training" in found.reason
+    (unset,) = (item for item in make({key: None}).settings if item.key == key)
+    assert unset.status == "no_effect"

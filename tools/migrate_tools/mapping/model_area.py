@@ -17,6 +17,9 @@ from migrate_tools.mapping.models import billions_from_name, find_architecture, 
 from migrate_tools.mapping.rollout import lengths
 from migrate_tools.model import Recipe
 
+CHAT_TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
+TEMPLATE_FILE = "chat_template.jinja"
+"""The name under which transformers finds a template in a model folder."""
 PATH = MODEL + "path"
 QUESTION: Final = "architecture of the model"
 MODEL_CONFIG = "${MODEL_CONFIG:?set MODEL_CONFIG to the scripts/models/<name>.sh that fits the model}"
@@ -66,6 +69,9 @@ def place_model(draft: Draft, recipe: Recipe, given: Mapping[str, Mapping[str, A
     draft.flag("--ref-load", place, "CKPT", "reference policy")
     draft.flag("--megatron-to-hf-mode", "bridge", "CKPT", "loads HF weights as they are")
     draft.say(PATH, "exact", ("--hf-checkpoint", "--ref-load"), f"{path or name}, expected as ${{MODEL_DIR}}/{name}")
+    if facts.text(CHAT_TEMPLATE):
+        why = f"Relax reads the chat template from the model folder: copy {TEMPLATE_FILE} into it before training"
+        draft.say(CHAT_TEMPLATE, "approximate", f"file: {TEMPLATE_FILE}", why, "training")
     _lora(draft)
     found, whence = _own_config(recipe, path, name, given or {})
     return _architecture(draft, path, name, found, whence)

@@ -12,6 +12,7 @@ import yaml
 from migrate_tools import __version__
 from migrate_tools.errors import RefusedInput
 from migrate_tools.model import Example, ExampleFile, Launch, Mode, Recipe, Translation
+from migrate_tools.relax.chat_template import template_files
 from migrate_tools.relax.env_module import multi_turn_files
 from migrate_tools.relax.example_readme import render_readme
 from migrate_tools.relax.hooks import hook_module_names, render_hooks
@@ -55,6 +56,7 @@ def render_example(
     files += _reward_files(translations, extracted, launches, rewards, configs)
     files += _hook_files(recipe, translations, launches)
     files += _config_files(translations, configs)
+    files += template_files(translations, launches)
     files += _multi_turn_files(translations, extracted, launches, Path(recipe.project_root), base_env)
     described: set[str] = set()
     for item in translations:
@@ -236,12 +238,20 @@ def _purpose(path: str) -> str:
         "__init__.py": "makes the folder a package",
         "reward_": "the reward",
         "hooks_": "what the trainer calls for this algorithm",
+        "run_agent_": "starts the agent",
         "run_": "a run script",
+        "env_": "the environment: it runs the tools and answers",
+        "base_env.py": "the base class of environments",
+        "rollout_": "the rollout: answers of the model and what comes back, in turn",
+        "tools_": "the recipe's tools and users",
+        "loops_": "the recipe's agent loops",
+        "agent_": "the agent's process",
+        "chat_template": "the recipe's chat template, for the model folder",
     }
     if name.startswith("process_"):
         return "converts the data"
     if name.startswith("prepare_"):
         return "makes the data in the columns of Relax, from where the recipe takes it"
     if name.endswith(".yaml"):
-        return "arguments of the scorer"
+        return "settings that the example's code reads from args"
     return next((what for start, what in purposes.items() if name.startswith(start)), "part of the example")
