@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from migrate_tools.model import DataFile, DataSpec, RewardSpec, SourceCount, VerlRef
+from migrate_tools.verl.extract import taken_traits
 from migrate_tools.verl.truth import UnknownValue, truth
 from test_extract_closure import CALL, extract, run, write
 
@@ -121,6 +123,32 @@ def test_verl_dispatch_with_an_unset_sandbox(tmp_path: Path) -> None:
     )
     assert call(found, "code") == 1.0
     assert "requests" not in found.code
+
+
+@pytest.mark.parametrize(
+    ("known_from", "source", "traits"),
+    [("files", "code", ("import:numpy", "process")), ("files", "text", ()), ("nothing", "code", ())],
+)
+def test_a_dispatch_has_the_traits_of_the_scorer_that_the_data_selects(
+    tmp_path: Path, known_from: Any, source: str, traits: tuple[str, ...]
+) -> None:
+    scores = "installed/verl/utils/reward_score/"
+    write(
+        tmp_path,
+        {
+            f"{scores}__init__.py": "def default_compute_score(data_source, solution_str, ground_truth):\n"
+            "    if data_source == 'code':\n        from . import code\n\n        return code.score(solution_str)\n"
+            "    if data_source == 'text':\n        return 1.0\n    raise NotImplementedError\n",
+            f"{scores}code.py": "import multiprocessing\nimport numpy as np\n\n\ndef score(text):\n"
+            "    return np.mean(multiprocessing.Pool(1).map(len, [text]))\n",
+        },
+    )
+    path = "verl/utils/reward_score/__init__.py"
+    spec = RewardSpec(kind="builtin", path=path, function="default_compute_score")
+    sources = (SourceCount(name=source, split="train", file="t"),)
+    data = DataSpec(train=(DataFile(text="t"),), known_from=known_from, sources=sources)
+    verl = VerlRef(version="0.9.1", root=str(tmp_path / "installed"), how="test")
+    assert taken_traits(spec, data, project_root=tmp_path, verl=verl) == traits
 
 
 def test_the_selector_of_an_old_fork_becomes_a_scorer(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ def builtin_launch(verl: VerlRef, data_source: str, *, manager: str = "naive") -
         RefusedInput: this verl has no dispatch by data_source.
     """
     from migrate_tools.verl.example_rows import make_rows, truth_maker
+    from migrate_tools.verl.extract import taken_traits
     from migrate_tools.verl.reward_reader import read_reward
     from migrate_tools.verl.usage import Usage
 
@@ -105,7 +106,9 @@ def builtin_launch(verl: VerlRef, data_source: str, *, manager: str = "naive") -
         images=(),
         splits=("train",),
     )
-    return launch_of(verl, spec, rows, data_source, config)
+    launch = launch_of(verl, spec, rows, data_source, config)
+    traits = taken_traits(spec, launch.data, project_root=root, verl=verl)
+    return launch.model_copy(update={"reward": spec.model_copy(update={"traits": traits})})
 
 
 def function_launch(

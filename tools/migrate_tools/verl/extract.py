@@ -67,6 +67,16 @@ def extract_reward(spec: RewardSpec, data: DataSpec, *, project_root: Path, verl
     return _made.get(key, finder, lambda: _extracted(finder, path, spec, known))
 
 
+def taken_traits(spec: RewardSpec, data: DataSpec, *, project_root: Path, verl: VerlRef) -> tuple[str, ...]:
+    """Traits of the scorer that the data selects from a dispatch by data_source; else those of the spec."""
+    if spec.kind != "builtin" or spec.traits or "data_source" not in known_values(spec, data):
+        return spec.traits
+    try:
+        return extract_reward(spec, data, project_root=project_root, verl=verl).traits
+    except NotExtractable:  # said where the reward is written
+        return spec.traits
+
+
 def _extracted(finder: ModuleFinder, path: Path, spec: RewardSpec, known: Known) -> Extracted:
     entry = spec.function or ""
     if is_selector(finder.load(path).code, entry):

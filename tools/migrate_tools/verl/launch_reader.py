@@ -121,6 +121,7 @@ class LaunchReader:
         }
         reward, reward_notes = self._reward(config, settings, environment, command.module, common)
         data, data_notes = self._data(config, settings, reward, common)
+        reward = self._with_traits(reward, data, verl)
         turns = self._multi_turn(config, data, common)
         return Launch(
             name=name, script=_script_name(item, self.project), line=item.line, module=command.module,
@@ -134,6 +135,12 @@ class LaunchReader:
         from migrate_tools.verl.reward_reader import read_reward
 
         return read_reward(config, settings, environment=environment, module=module, **common)
+
+    def _with_traits(self, reward: RewardSpec, data: DataSpec, verl: VerlRef) -> RewardSpec:
+        from migrate_tools.verl.extract import taken_traits
+
+        traits = taken_traits(reward, data, project_root=self.project, verl=verl)
+        return reward.model_copy(update={"traits": traits}) if traits != reward.traits else reward
 
     def _data(self, config: Any, settings: Any, reward: RewardSpec, common: Any) -> tuple[DataSpec, Any]:
         from migrate_tools.verl.data_reader import read_data
