@@ -269,6 +269,8 @@ class MultiTurn(Frozen):
     max_tool_response_length: int = 256
     """Characters."""
     truncate_side: str = "middle"
+    own_rollout: str = ""
+    """A file of the recipe that is copied over verl's own rollout, and which; what it changes is not read."""
     missing: tuple[Note, ...] = ()
     """Files and classes that are named and not at hand."""
 

@@ -57,3 +57,10 @@ def test_a_chat_template_of_the_recipe_belongs_into_the_model_folder(make: Make)
     assert "copy chat_template.jinja into it before training" in found.reason
     (unset,) = (item for item in make({key: None}).settings if item.key == key)
     assert unset.status == "no_effect"
+
+
+def test_a_rollout_of_the_recipe_in_the_place_of_verls_is_named(make: Make) -> None:
+    turns = MultiTurn(tools=(TOOL,), own_rollout="a/sglang_rollout.py (verl/x.py)")
+    made = make({TURNS + "enable": True}, multi_turn=turns)
+    why = "the recipe replaces verl's rollout with its own a/sglang_rollout.py (verl/x.py)"
+    assert f"{why}: what that changes is not migrated" in made.cap_reasons

@@ -93,6 +93,9 @@ def place_turns(draft: Draft) -> dict[str, object]:
     if why:
         draft.cap("multi-turn", why)
         return {}
+    if turns.own_rollout:
+        why = f"the recipe replaces verl's rollout with its own {turns.own_rollout}: what that changes is not migrated"
+        draft.cap("own-rollout", why)
     if turns.loops:
         return place_loops(draft, turns)
     algo = draft.algo

@@ -15,6 +15,7 @@ from migrate_tools.verl.agent_loops import loop_obstacle, row_fields
 from migrate_tools.verl.class_tree import ClassTree, Lineage, registers
 from migrate_tools.verl.loop_release import loop_release, version_pair
 from migrate_tools.verl.module_finder import ModuleFinder
+from migrate_tools.verl.own_rollout import own_rollout
 from migrate_tools.verl.paths import walk
 from migrate_tools.verl.tools_reader import ToolReader
 
@@ -66,12 +67,14 @@ def read_multi_turn(
     tools = reader.from_config(tool_file) if tool_file else []
     tools += reader.from_functions(function_file) if function_file else []
     loops = _loops(reader, finder, recipe_root, loop_file, default_loop)
+    replaced = own_rollout(recipe_root)
     return MultiTurn(
         tools=tuple(tools),
         interactions=tuple(_interactions(reader, finder, recipe_root, user_file)) if user_file else (),
         loops=tuple(loops),
         runner=runner(config, verl.version),
         loop_release=loop_release(verl),
+        own_rollout=f"{finder.shown(replaced[0])} ({replaced[1]})" if replaced else "",
         default_loop=default_loop,
         row_loops=row_loops,
         manager_class=manager,
