@@ -105,8 +105,18 @@ def test_values_that_are_compared_appear_and_others_too() -> None:
 def test_texts_of_a_judge_match_its_patterns_and_hold_its_keys() -> None:
     texts = {body["choices"][0]["message"]["content"] for body in bodies(JUDGE)}
     assert "CORRECT" in texts
+    said = [body["choices"][0]["message"]["content"] for body in bodies(JUDGE)]
+    assert sum("CORRECT" in text or "rating" in text for text in said) > len(said) / 3
     assert any(text.startswith('{"rating":') for text in texts)
     assert any(text.startswith('```json\n{"rating":') for text in texts)
+
+
+def test_the_seed_of_the_sampling_changes_no_answer_but_is_noted() -> None:
+    tape = Tape({"literals": ["True"], "keys": []})
+    bodies = [{"messages": ["is 2 right?"], "seed": seed} for seed in range(20)]
+    answers = {tape.answer("POST", "http://judge/v1", json.dumps(body).encode()) for body in bodies}
+    assert len(answers) == 1
+    assert len(tape.seen()) == 20
 
 
 def test_a_reward_without_a_server_has_no_tape() -> None:

@@ -7,6 +7,7 @@ processes of its own. Runs inside the sandbox: standard library only.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -73,7 +74,8 @@ class Tape:
         inner = [shape for shape in shapes if shape["root"] == "text"]
         written = [json.dumps(_shaped({}, inner, number, "so")) for number in range(0, 5 << 8, 1 << 8) if inner]
         fenced = [f"```json\n{text}\n```" for text in written]
-        self._texts = [*STATIC, *settings.get("texts", ()), *spliced, *written, *fenced]
+        own = [*settings.get("texts", ()), *written, *fenced]
+        self._texts = [*STATIC, *spliced, *own * max(1, (len(STATIC) + len(spliced)) // max(1, len(own)))]
         self._log = Path(os.environ.get(LOG) or _fresh_log())
         self._start = 0
 
@@ -105,7 +107,7 @@ class Tape:
 
     def answer(self, method: str, url: str, body: bytes) -> Answer:
         """The answer to one request."""
-        digest = hashlib.sha256(b"\0".join((method.upper().encode(), url.encode(), body))).digest()
+        digest = hashlib.sha256(b"\0".join((method.upper().encode(), url.encode(), _unseeded(body)))).digest()
         self._note([method.upper(), url, hashlib.sha256(body).hexdigest()[:16]])
         number = int.from_bytes(digest[:4], "big")
         asks = bool(body) or "?" in url  # what says nothing of the case (GET /models) asks how the server is set up
@@ -138,6 +140,17 @@ class Tape:
             "choices": [choice],
             "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
         }
+
+
+def _unseeded(body: bytes) -> bytes:
+    """The request without the seed of its sampling: two sides may draw it at another time, no answer depends on it."""
+    if b'"seed"' not in body:
+        return body
+    with contextlib.suppress(ValueError):
+        fields = json.loads(body)
+        if isinstance(fields, dict):
+            return json.dumps({key: value for key, value in fields.items() if key != "seed"}, sort_keys=True).encode()
+    return body
 
 
 def _shaped(body: Any, shapes: Sequence[dict[str, Any]], number: int, text: str) -> Any:
