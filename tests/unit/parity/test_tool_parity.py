@@ -124,6 +124,8 @@ OLD = record([("a", 0.5), ("b", None)])
         (OLD, {"raised": "KeyError: 1"}, "the environment raises KeyError: 1"),
         ({"raised": "KeyError: 1"}, answered(rewards=[]), ""),
         ({"raised": "X: 1"}, answered(["a"], rewards=[]), "verl raises X: 1 and the environment does not"),
+        ({**OLD, "raised": "X: 1"}, answered(["a", "b"], rewards=[0.5], num_turns=9), ""),
+        ({**OLD, "raised": "X: 1"}, answered(["a", "c"], rewards=[0.5]), "turn 1: ['a', 'b'] became ['a', 'c']"),
     ],
 )
 def test_differences(old: dict[str, Any], new: dict[str, Any], why: str) -> None:

@@ -112,7 +112,7 @@ def test_requests_are_answered_and_remembered(folder: Path) -> None:
         assert [[item[:2] for item in record["requests"]] for record in records] == [
             [["POST", "http://search:1/find"]]
         ] * 24
-        answers = [record["turns"][0][0]["text"] for record in records if "turns" in record]
+        answers = [record["turns"][0][0]["text"] for record in records if record["turns"]]
         assert len(set(answers)) > 3, "one answer a request, and some of them errors"
 
 

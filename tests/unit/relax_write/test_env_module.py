@@ -160,6 +160,17 @@ def test_an_episode_goes_on_after_a_wrong_name_and_broken_json(tmp_path: Path, m
     assert after == {"num_turns": 9, "tool_rewards": [0.0, 0.0, 0.5, 0.5], "turn_scores": []}
 
 
+def test_what_verl_stops_on_ends_the_episode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = TOOLS.replace(
+        "        text = f",
+        "        if parameters['text'] == 'none':\n            return None, 0.0, {}\n        text = f",
+    )
+    module = env_module(tmp_path, "0.7.1", monkeypatch, code)
+    seen, after = talk(module, CALL, 'CALL shout|{"text": "none"}')
+    assert seen == [["id- HI!"], "done"]
+    assert (after["num_turns"], after["tool_rewards"]) == (4, [0.5])
+
+
 def test_variables_that_tools_read_have_the_values_of_the_recipe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

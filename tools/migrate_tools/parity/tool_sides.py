@@ -24,7 +24,7 @@ import sys
 import threading
 import types
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,7 +36,6 @@ from migrate_tools.parity.tape import Tape
 LOOP_FILE = "verl/experimental/agent_loop/tool_agent_loop.py"
 PARSER_FILE = "verl/experimental/agent_loop/tool_parser.py"
 TURN_SECONDS = 10.0
-Conversation = Callable[[Mapping[str, Any], dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 def main(argv: list[str]) -> None:
@@ -58,22 +57,22 @@ def _run(side: str, job: Mapping[str, Any]) -> dict[str, Any]:
     except (Exception, stubs.StandInUsed) as error:
         return {"error": f"{type(error).__name__}: {error}"}
     shown = made.shown() if isinstance(made, OldSide) else None
-    records = asyncio.run(_all(made.talk, job, tape))
+    records = asyncio.run(_all(made, job, tape))
     for item in (item for record in records for turn in record.get("turns", ()) for item in turn):
         item["text"] = str(item["text"]).replace(made.prefix, "") if made.prefix else item["text"]
     return {"records": records, "shown": shown}
 
 
-async def _all(talk: Conversation, job: Mapping[str, Any], tape: Tape | None) -> list[dict[str, Any]]:
+async def _all(made: OldSide | NewSide, job: Mapping[str, Any], tape: Tape | None) -> list[dict[str, Any]]:
     records = []
     for item in job["conversations"]:
         metadata = json.loads(json.dumps(job["metadata"][item["row"]])) if job["metadata"] else {}
         if tape is not None:
             tape.begin()
         try:
-            records.append(await asyncio.wait_for(talk(item, metadata), TURN_SECONDS * (1 + len(item["texts"]))))
+            records.append(await asyncio.wait_for(made.talk(item, metadata), TURN_SECONDS * (1 + len(item["texts"]))))
         except (Exception, stubs.StandInUsed) as error:
-            records.append({"raised": f"{type(error).__name__}: {error}"})
+            records.append({"raised": f"{type(error).__name__}: {error}", "turns": made.seen})
         if tape is not None:
             records[-1]["requests"] = tape.seen()
     return records
@@ -82,8 +81,11 @@ async def _all(talk: Conversation, job: Mapping[str, Any], tape: Tape | None) ->
 class OldSide:
     """verl's tool agent loop over the recipe's tools."""
 
+    seen: list[list[dict[str, Any]]]
+    """The answered turns of the conversation that is going on."""
+
     def __init__(self, job: Mapping[str, Any]) -> None:
-        self.job = job
+        self.job, self.seen = job, []
         turns = job["turns"]
         _put_stand_ins()
         stubs.install(job["verl_root"])
@@ -130,7 +132,7 @@ class OldSide:
         if self.engine is not None:
             return await self.engine.talk(item, metadata, self._plain)
         turns = self.job["turns"]
-        seen: list[list[dict[str, Any]]] = []
+        seen = self.seen = []
         pictures = _pictures(self.job, item)
         kwargs = metadata.get("tools_kwargs") or {}
         for name, wanted in self.job["tool_images"].items():
@@ -213,10 +215,12 @@ class OldSide:
 class NewSide:
     """The generated environment."""
 
+    seen: list[list[dict[str, Any]]]
+
     def __init__(self, job: Mapping[str, Any]) -> None:
         for folder in reversed(job["new_paths"]):
             sys.path.insert(0, folder)
-        self.job = job
+        self.job, self.seen = job, []
         self.module = importlib.import_module(job["module"])
         self.prefix = f"{job['tools_module']}."
         self.told = job["told"]
@@ -228,7 +232,7 @@ class NewSide:
         sample = SimpleNamespace(metadata=metadata, prompt="", response="", label=None, multimodal_inputs=media)
         env = self.module.build_env(sample=sample, args=Namespace())
         env.reset()
-        seen: list[list[dict[str, Any]]] = []
+        seen = self.seen = []
         before = 0
         try:
             for text in item["texts"]:

@@ -161,9 +161,9 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """What two records of a conversation have differently, in one sentence; empty when nothing."""
     if "raised" in new:
         return f"the environment raises {new['raised']}"
-    if "raised" in old:
-        return f"verl raises {old['raised']} and the environment does not" if new.get("turns") else ""
-    for number, (before, after) in enumerate(zip(old["turns"], new["turns"], strict=False), 1):
+    if "raised" in old and len(new["turns"]) > len(old.get("turns", ())):
+        return f"verl raises {old['raised']} and the environment does not"
+    for number, (before, after) in enumerate(zip(old.get("turns", ()), new["turns"], strict=False), 1):
         texts = [item["text"] for item in before], [item["text"] for item in after]
         if texts[0] != texts[1]:
             return f"turn {number}: {_short(texts[0])} became {_short(texts[1])}"
@@ -174,6 +174,8 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
             return f"turn {number}: tool rewards {rewards} became {after[-1]['rewards']}"
         if [item.get("role", "tool") for item in before] != [item["role"] for item in after]:
             return f"turn {number}: the role is {after[0]['role']}"
+    if "raised" in old:
+        return ""
     if len(old["turns"]) != len(new["turns"]):
         return f"{len(old['turns'])} answered turns became {len(new['turns'])}"
     if old.get("scores", []) != new.get("scores", []):
