@@ -260,6 +260,13 @@ MAY_BE_NONE = (
             "fills in",
         ),
         *(("normalisation step dropped", f"import re\n{source}", "the pattern before it") for source in CANNOT_HOLD),
+        ("greedy for lazy", "def f(x):\n    return bool(re.search('<a>.*?</a>', x) or x)", "whether it matches"),
+        (
+            "greedy for lazy",
+            "def f(x):\n    m = re.match('a.*?b.*c', x)\n    return 1 if m else 0",
+            "whether it matches",
+        ),
+        ("first for last match", "def f(c):\n    return c.create(model='m').choices[0].text", "one choice"),
     ],
 )
 def test_what_no_input_can_tell_is_called_equivalent(operator: str, source: str, why: str) -> None:
@@ -285,6 +292,10 @@ def test_what_no_input_can_tell_is_called_equivalent(operator: str, source: str,
         ("number for dict", "EXTRA_KEYS = {'acc': 0.0}\ndef f(x):\n    return {'score': 0.0, 'acc': 1.0}"),
         *(("normalisation step dropped", f"import re\n{source}") for source in MAY_HOLD),
         *(("condition lost", source) for source in MAY_BE_NONE),
+        ("greedy for lazy", "def f(x):\n    return re.search('<a>(.*?)</a>', x) or x"),
+        ("greedy for lazy", "def f(x):\n    m = re.match('<a>(.*?)</a>', x)\n    return m.group(1) if m else 0"),
+        ("greedy for lazy", "def f(x):\n    return bool(re.search('(?>a.*?)b.*?c', x))"),
+        ("first for last match", "def f(c):\n    return c.create(model='m', n=4).choices[0].text"),
     ],
 )
 def test_what_some_input_can_tell_is_not(operator: str, source: str) -> None:
@@ -306,6 +317,10 @@ def test_wiring_that_does_not_matter_is_called_equivalent() -> None:
     assert seeded(WRAPPER, "label as text", text_labels=True)[0].equivalent == "every label is a text"
     as_text = WRAPPER.replace("solution_str == ground_truth", "solution_str == str(ground_truth)")
     assert seeded(as_text, "label as text")[0].equivalent == "the scorer makes ground_truth a text itself"
+    in_prompt = WRAPPER.replace("solution_str == ground_truth", 'solution_str == f"is it {ground_truth}?"')
+    assert seeded(in_prompt, "label as text")[0].equivalent == "the scorer makes ground_truth a text itself"
+    with_format = in_prompt.replace("{ground_truth}", "{ground_truth!r}")
+    assert seeded(with_format, "label as text")[0].equivalent == ""
     assert seeded(WRAPPER, "int for float")[0].equivalent == ""
     fraction = 'return 0.5 if solution_str == ground_truth else extra_info["floor"]'
     whole = WRAPPER.replace(fraction, "return 1.0 if solution_str else -1").replace("return bonus", "return 0")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from migrate_tools.parity.equivalent_keys import default_never_used, row_never_read, told_but_unread
+from migrate_tools.parity.equivalent_match import one_choice, only_whether_it_matches
 from migrate_tools.parity.equivalent_none import never_none_is_asked
 from migrate_tools.parity.equivalent_text import not_there_to_remove
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
@@ -242,4 +243,6 @@ RULES = (
     part_of_a_removed_whole,
     not_there_to_remove,
     never_none_is_asked,
+    only_whether_it_matches,
+    one_choice,
 )

@@ -148,9 +148,17 @@ def _only_as_text(code: Code, name: str) -> str:
     functions = [node for own, node in code.functions.items() if own not in wrapper_names(code)]
     loads = [item for function in functions for item in ast.walk(function) if isinstance(item, ast.Name)]
     used = [item for item in loads if item.id == name and not _passed_on(code, item)]
-    if used and all(call_name(code.parents.get(item) or item) == "str" for item in used):
+    if used and all(_made_text(code, item) for item in used):
         return f"the scorer makes {name} a text itself"
     return _never_read(code, name)
+
+
+def _made_text(code: Code, name: ast.Name) -> bool:
+    """True for `str(name)` and for `{name}` in an f-string, without a format of its own."""
+    holder = code.parents.get(name)
+    if isinstance(holder, ast.FormattedValue):
+        return holder.format_spec is None and holder.conversion in (-1, ord("s"))
+    return call_name(holder or name) == "str"
 
 
 def _declared(functions: Iterable[FunctionNode], name: str) -> bool:

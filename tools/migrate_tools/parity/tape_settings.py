@@ -22,10 +22,12 @@ def tape_settings(launch: Launch, mined: Mined) -> dict[str, Any] | None:
 def answer_settings(mined: Mined) -> dict[str, Any]:
     """Settings of the taped answers for code that was mined."""
     matched = (text for pattern in mined.patterns for text in (*patterns.plain(pattern)[:2], _filled(pattern)) if text)
+    known = [text for text in dict.fromkeys(matched) if len(text) <= LONGEST][:MOST]
+    near = [f"{text}s" for text in known if text[-1:].isalpha()]  # what a word's end in the pattern keeps apart
     return {
         "literals": [text for text in mined.literals if len(text) <= LONGEST][:MOST],
         "keys": list(mined.keys)[:MOST],
-        "texts": [text for text in dict.fromkeys(matched) if len(text) <= LONGEST][:MOST],
+        "texts": [*known, *near],
         "shapes": [shape.setting() for shape in mined.shapes],
     }
 
