@@ -64,3 +64,11 @@ def test_a_rollout_of_the_recipe_in_the_place_of_verls_is_named(make: Make) -> N
     made = make({TURNS + "enable": True}, multi_turn=turns)
     why = "the recipe replaces verl's rollout with its own a/sglang_rollout.py (verl/x.py)"
     assert f"{why}: what that changes is not migrated" in made.cap_reasons
+
+
+def test_a_chat_format_that_this_verl_does_not_know_is_named(make: Make) -> None:
+    turns = MultiTurn(tools=(TOOL,), runner="engine", format="qwen")
+    said = [note.text for note in make({TURNS + "format": "qwen"}, version="0.8.0.dev", multi_turn=turns).notes]
+    assert any(text.startswith("multi_turn.format qwen is a chat format of verl 0.3 and 0.4") for text in said)
+    older = make({TURNS + "format": "qwen"}, version="0.4.1", multi_turn=turns)
+    assert not any("chat format" in note.text for note in older.notes)

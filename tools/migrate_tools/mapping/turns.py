@@ -21,6 +21,12 @@ ENGINE_NOTE = (
 )
 
 
+OLD_FORMAT = (
+    "multi_turn.format {} is a chat format of verl 0.3 and 0.4 and no tool parser of verl {}, which stops at the first "
+    "row with tools; the example does what the SGLang rollout of that time did"
+)
+
+
 def obstacle(turns: MultiTurn, verl_version: str = "") -> str:
     """Why the multi-turn side cannot be written, by name; empty when it can.
 
@@ -130,6 +136,8 @@ def place_turns(draft: Draft) -> dict[str, object]:
     )
     if turns.runner == "engine":
         draft.note("engine-run", ENGINE_NOTE, TURNS + "enable")
+        if version_pair(version) >= (0, 7):
+            draft.note("old-format", OLD_FORMAT.format(turns.format, version), TURNS + "format")
     elif turns.default_loop == "tool_agent":
         draft.say(AGENT + "default_agent_loop", "exact", flag, "verl's tool agent loop")
     elif turns.default_loop == "single_turn_agent" and not turns.row_loops:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from migrate_tools.model import MultiTurn
 from migrate_tools.verl.known_data import scorer_for
 from migrate_tools.verl.usage import ITEM, Usage, ValuePath
 
@@ -98,6 +99,27 @@ def make_rows(
         row.update({column: [] for column in images})
         rows.append(row)
     return tuple(rows)
+
+
+def with_turns(rows: Sequence[dict[str, Any]], turns: MultiTurn, prompt_key: str) -> tuple[dict[str, Any], ...]:
+    """The rows with what verl wants of rows for tools and simulated users: tools_kwargs and interaction_kwargs.
+
+    The names are those of verl's own preparation scripts (examples/data_preprocess, 0.4 to 0.7).
+    """
+    made = []
+    for row in rows:
+        truth = (row.get("reward_model") or {}).get("ground_truth")
+        extra = dict(row.get("extra_info") or {})
+        if tools := [tool.name for tool in turns.tools if tool.kind == "base_tool"]:
+            extra["tools_kwargs"] = {name: {"create_kwargs": {"ground_truth": truth}} for name in tools}
+        if turns.interactions:
+            prompt = row.get(prompt_key)
+            query = prompt[-1].get("content") if isinstance(prompt, list) and prompt else prompt
+            extra["interaction_kwargs"] = {
+                "name": turns.interactions[0].name, "query": query, "ground_truth": truth,
+            }  # fmt: skip
+        made.append({**row, "extra_info": extra} if extra else row)
+    return tuple(made)
 
 
 def truth_maker(usage: Usage, example: str, by_source: bool) -> Callable[[int, str], Any]:

@@ -11,6 +11,7 @@ from migrate_tools.model import DataSpec, Launch, MultiTurn, Note, RewardSpec, S
 from migrate_tools.verl import dialects
 from migrate_tools.verl.commands import Kind, dialect_kind
 from migrate_tools.verl.commands_of import Found
+from migrate_tools.verl.example_rows import with_turns
 from migrate_tools.verl.hydra_primary import Places, YamlSetting, find_primary, recipe_settings
 from migrate_tools.verl.hydra_read import Composed, Composer, Parsed, parse_overrides
 from migrate_tools.verl.launch import runtime_env, strip_roots
@@ -123,6 +124,9 @@ class LaunchReader:
         data, data_notes = self._data(config, settings, reward, common)
         reward = self._with_traits(reward, data, verl)
         turns = self._multi_turn(config, data, common)
+        if turns is not None and data.example_rows:
+            rows = with_turns(data.example_rows, turns, data.prompt_key)
+            data = data.model_copy(update={"example_rows": rows})
         return Launch(
             name=name, script=_script_name(item, self.project), line=item.line, module=command.module,
             argv=tuple(clean_text(word) for word in item.recorded.argv),
