@@ -200,6 +200,22 @@ MAY_HOLD = (
 )
 
 
+NEVER_GIVEN = """
+def cut(text, how="strict"):
+    return text
+def score(text, how="strict"):
+    return cut(text, how=how)
+def f(text):
+    return score(text)
+"""
+"""An option that is handed on, and that nobody sets."""
+MAY_BE_GIVEN = (
+    NEVER_GIVEN.replace("score(text)\n", "score(text, 'loose')\n"),
+    NEVER_GIVEN.replace("score(text)\n", "score(text, **text)\n"),
+    NEVER_GIVEN.replace("score(text)\n", "map(score, text)\n"),
+    NEVER_GIVEN.replace("    return cut", "    how = how or 'loose'\n    return cut"),
+    NEVER_GIVEN.replace('score(text, how="strict")', 'score(text, how="loose")'),
+)
 NEVER_NONE = """
 def cut(text):
     if "{" in text:
@@ -239,6 +255,7 @@ MAY_BE_NONE = (
         ("int for float", "def f(x, y):\n    return float(x == y)", "truth value"),
         ("float for int", "def f(x, y):\n    z = x in y\n    return {'score': int(z)}", "truth value"),
         ("keyword argument lost", "def g(x, n=3):\n    return x\ndef f(x):\n    return g(x, n=3)", "by default"),
+        ("keyword argument lost", NEVER_GIVEN, 'how is "strict" by default'),
         ("keyword argument lost", "import json\ndef f(x):\n    return json.loads(x, cls=None)", "by default"),
         (
             "keyword argument lost",
@@ -292,6 +309,7 @@ def test_what_no_input_can_tell_is_called_equivalent(operator: str, source: str,
         ("number for dict", "EXTRA_KEYS = {'acc': 0.0}\ndef f(x):\n    return {'score': 0.0, 'acc': 1.0}"),
         *(("normalisation step dropped", f"import re\n{source}") for source in MAY_HOLD),
         *(("condition lost", source) for source in MAY_BE_NONE),
+        *(("keyword argument lost", source) for source in MAY_BE_GIVEN),
         ("greedy for lazy", "def f(x):\n    return re.search('<a>(.*?)</a>', x) or x"),
         ("greedy for lazy", "def f(x):\n    m = re.match('<a>(.*?)</a>', x)\n    return m.group(1) if m else 0"),
         ("greedy for lazy", "def f(x):\n    return bool(re.search('(?>a.*?)b.*?c', x))"),

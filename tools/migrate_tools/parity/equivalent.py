@@ -102,8 +102,9 @@ def keyword_is_default(code: Code, edit: Edit) -> str:
         found = [list(_module_default(code, own, lost.arg)) for own in having]
         local = isinstance(edit.node.func, ast.Name) and code.function(edit.node) is not None
         defaults = [item for items in found for item in items] if local and all(found) else []
-    if defaults and all(ast.dump(default) == ast.dump(lost.value) for default in defaults):
-        return f"{lost.arg} is {code.segment(lost.value)} by default"
+    given = _never_given(code, lost.value) or lost.value
+    if defaults and all(ast.dump(default) == ast.dump(given) for default in defaults):
+        return f"{lost.arg} is {code.segment(given)} by default"
     known = LIBRARY.get(name)
     if known is not None and name not in code.functions and isinstance(lost.value, ast.Constant):
         parameter = inspect.signature(known).parameters.get(lost.arg)
@@ -133,6 +134,28 @@ def _module_default(code: Code, function: str, parameter: str) -> Iterator[ast.e
     for item, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
         if item.arg == parameter and default is not None:
             yield default
+
+
+def _never_given(code: Code, node: ast.expr) -> ast.expr | None:
+    """The default of a parameter that no call of the module gives another value, and its function neither."""
+    function = code.function(node)
+    if not isinstance(node, ast.Name) or function is None or function is not code.functions.get(function.name):
+        return None
+    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    named = [item for item in ast.walk(function) if isinstance(item, ast.Name) and item.id == node.id]
+    uses = [item for item in ast.walk(code.tree) if isinstance(item, ast.Name) and item.id == function.name]
+    calls = [call for use in uses if isinstance(call := code.parents.get(use), ast.Call) and call.func is use]
+    if not calls or len(calls) != len(uses) or any(not isinstance(item.ctx, ast.Load) for item in named):
+        return None
+    place = names.index(node.id) if node.id in names else len(names)
+    for call in calls:
+        spread = any(isinstance(item, ast.Starred) for item in call.args) or None in {
+            word.arg for word in call.keywords
+        }
+        if spread or len(call.args) > place or node.id in {word.arg for word in call.keywords}:
+            return None
+    default = next(_module_default(code, function.name, node.id), None)
+    return default if isinstance(default, ast.Constant) else None
 
 
 def value_unused(code: Code, edit: Edit) -> str:
