@@ -216,6 +216,16 @@ MAY_BE_GIVEN = (
     NEVER_GIVEN.replace("    return cut", "    how = how or 'loose'\n    return cut"),
     NEVER_GIVEN.replace('score(text, how="strict")', 'score(text, how="loose")'),
 )
+WHOLE = """
+def score(text, full=1.0):
+    return full if text else 0
+def f(text):
+    result = score(text)
+    if isinstance(result, dict):
+        return result
+    return float(result)
+"""
+"""Numbers that are whole in any case, one of them the default of what no call gives."""
 NEVER_NONE = """
 def cut(text):
     if "{" in text:
@@ -253,6 +263,7 @@ MAY_BE_NONE = (
         ("normalisation step dropped", "def f(x):\n    return float(x.strip())", "float() passes over blanks"),
         ("normalisation step dropped", "def f(x):\n    return x.strip().split()", "split() follows"),
         ("int for float", "def f(x, y):\n    return float(x == y)", "truth value"),
+        ("int for float", WHOLE, "a whole number"),
         ("float for int", "def f(x, y):\n    z = x in y\n    return {'score': int(z)}", "truth value"),
         ("keyword argument lost", "def g(x, n=3):\n    return x\ndef f(x):\n    return g(x, n=3)", "by default"),
         ("keyword argument lost", NEVER_GIVEN, 'how is "strict" by default'),
@@ -309,6 +320,7 @@ def test_what_no_input_can_tell_is_called_equivalent(operator: str, source: str,
         ("number for dict", "EXTRA_KEYS = {'acc': 0.0}\ndef f(x):\n    return {'score': 0.0, 'acc': 1.0}"),
         *(("normalisation step dropped", f"import re\n{source}") for source in MAY_HOLD),
         *(("condition lost", source) for source in MAY_BE_NONE),
+        ("int for float", WHOLE.replace("score(text)\n", "score(text, 0.5)\n")),
         *(("keyword argument lost", source) for source in MAY_BE_GIVEN),
         ("greedy for lazy", "def f(x):\n    return re.search('<a>(.*?)</a>', x) or x"),
         ("greedy for lazy", "def f(x):\n    m = re.match('<a>(.*?)</a>', x)\n    return m.group(1) if m else 0"),

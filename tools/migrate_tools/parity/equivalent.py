@@ -9,7 +9,6 @@ import ast
 import inspect
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from migrate_tools.parity.equivalent_keys import default_never_used, row_never_read, told_but_unread
@@ -17,7 +16,8 @@ from migrate_tools.parity.equivalent_match import one_choice, only_whether_it_ma
 from migrate_tools.parity.equivalent_none import never_none_is_asked
 from migrate_tools.parity.equivalent_text import not_there_to_remove
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
-from migrate_tools.parity.outcomes import is_truth
+from migrate_tools.parity.outcomes import is_truth, is_whole
+from migrate_tools.parity.value_before import default_of, never_given
 
 BLANKS = frozenset({"strip", "lstrip", "rstrip"})
 LIBRARY: dict[str, Any] = {"loads": json.loads, "sub": re.sub, "split": re.split, "open": open, "sorted": sorted}
@@ -56,6 +56,8 @@ def same_number(code: Code, edit: Edit) -> str:
         return "a truth value is the same number either way"
     if is_truth(code, value) or (edit.operator == "int for float" and isinstance(number(value), int)):
         return "a truth value is the same number either way" if _is_result(code, node) else ""
+    if edit.operator == "int for float" and is_whole(code, value) and _is_result(code, node):
+        return "a whole number is the same reward as a float"
     if edit.operator == "float for int" and _is_result(code, node) and call_name(value) in ("len", "sum", "count"):
         return "a whole number is the same reward as a float"
     return ""
@@ -96,13 +98,13 @@ def keyword_is_default(code: Code, edit: Edit) -> str:
         return ""
     name = call_name(edit.node)
     if name in code.functions:
-        defaults = list(_module_default(code, name, lost.arg))
+        defaults = list(default_of(code, name, lost.arg))
     else:  # a function kept in a table: every function that has the parameter is meant
         having = [own for own, node in code.functions.items() if lost.arg in _parameters(node)]
-        found = [list(_module_default(code, own, lost.arg)) for own in having]
+        found = [list(default_of(code, own, lost.arg)) for own in having]
         local = isinstance(edit.node.func, ast.Name) and code.function(edit.node) is not None
         defaults = [item for items in found for item in items] if local and all(found) else []
-    given = _never_given(code, lost.value) or lost.value
+    given = never_given(code, lost.value) or lost.value
     if defaults and all(ast.dump(default) == ast.dump(given) for default in defaults):
         return f"{lost.arg} is {code.segment(given)} by default"
     known = LIBRARY.get(name)
@@ -121,41 +123,6 @@ def _parsed_call(source: str) -> ast.Call:
     node = ast.parse(source, mode="eval").body
     assert isinstance(node, ast.Call)
     return node
-
-
-def _module_default(code: Code, function: str, parameter: str) -> Iterator[ast.expr]:
-    found = code.functions.get(function)
-    if found is None:
-        return
-    arguments = found.args
-    names = [item.arg for item in (*arguments.posonlyargs, *arguments.args)]
-    if parameter in names and (place := names.index(parameter) - len(names) + len(arguments.defaults)) >= 0:
-        yield arguments.defaults[place]
-    for item, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-        if item.arg == parameter and default is not None:
-            yield default
-
-
-def _never_given(code: Code, node: ast.expr) -> ast.expr | None:
-    """The default of a parameter that no call of the module gives another value, and its function neither."""
-    function = code.function(node)
-    if not isinstance(node, ast.Name) or function is None or function is not code.functions.get(function.name):
-        return None
-    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
-    named = [item for item in ast.walk(function) if isinstance(item, ast.Name) and item.id == node.id]
-    uses = [item for item in ast.walk(code.tree) if isinstance(item, ast.Name) and item.id == function.name]
-    calls = [call for use in uses if isinstance(call := code.parents.get(use), ast.Call) and call.func is use]
-    if not calls or len(calls) != len(uses) or any(not isinstance(item.ctx, ast.Load) for item in named):
-        return None
-    place = names.index(node.id) if node.id in names else len(names)
-    for call in calls:
-        spread = any(isinstance(item, ast.Starred) for item in call.args) or None in {
-            word.arg for word in call.keywords
-        }
-        if spread or len(call.args) > place or node.id in {word.arg for word in call.keywords}:
-            return None
-    default = next(_module_default(code, function.name, node.id), None)
-    return default if isinstance(default, ast.Constant) else None
 
 
 def value_unused(code: Code, edit: Edit) -> str:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from migrate_tools.parity.mutation import Code, FunctionNode, call_name, number, text
+from migrate_tools.parity.value_before import never_given
 
 TRUTHS = frozenset({"bool", "any", "all", "isinstance", "startswith", "endswith", "isdigit", "issubset"})
 DEEPEST = 6
@@ -37,6 +38,8 @@ def is_whole(code: Code, value: ast.expr, depth: int = 0) -> bool:
         return bool(scores) and all(is_whole(code, item, depth + 1) for item in scores)
     if isinstance(value, ast.Tuple) and value.elts:
         return is_whole(code, value.elts[0], depth + 1)
+    if isinstance(value, ast.Subscript) and number(value.slice) == 0 and isinstance(value.value, ast.Name):
+        return is_whole(code, value.value, depth + 1)  # a number has no items, so it is a tuple
     name = call_name(value)
     if isinstance(value, ast.Call) and name in ("int", "len", "float") and name not in code.functions:
         return name != "float" or len(value.args) == 1 and is_whole(code, value.args[0], depth + 1)
@@ -56,7 +59,8 @@ def _through(code: Code, value: ast.expr, judge: Judge, depth: int) -> bool:
     elif isinstance(value, ast.Await):
         sources = [value.value]
     elif isinstance(value, ast.Name):
-        sources = _assigned(code, value)
+        default = never_given(code, value)
+        sources = [default] if default is not None else _assigned(code, value)
     elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in code.functions:
         sources = _returned(code.functions[value.func.id])
     return bool(sources) and all(judge(code, item, depth + 1) for item in sources)

@@ -1,8 +1,9 @@
-"""What a name was given last before it is used: only where that is certain."""
+"""What a name stands for, only where that is certain: what it was given last, the default that no call changes."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
 from migrate_tools.parity.mutation import Code
@@ -63,3 +64,39 @@ def _head(node: ast.If | ast.With) -> ast.AST:
 def _stores(node: ast.AST, name: str) -> bool:
     inside = ast.walk(node)
     return any(isinstance(item, ast.Name) and item.id == name and not isinstance(item.ctx, ast.Load) for item in inside)
+
+
+def never_given(code: Code, node: ast.expr) -> ast.expr | None:
+    """The default of a parameter that no call of the module gives another value, and its function neither."""
+    function = code.function(node)
+    if not isinstance(node, ast.Name) or function is None or function is not code.functions.get(function.name):
+        return None
+    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    named = [item for item in ast.walk(function) if isinstance(item, ast.Name) and item.id == node.id]
+    uses = [item for item in ast.walk(code.tree) if isinstance(item, ast.Name) and item.id == function.name]
+    calls = [call for use in uses if isinstance(call := code.parents.get(use), ast.Call) and call.func is use]
+    if not calls or len(calls) != len(uses) or any(not isinstance(item.ctx, ast.Load) for item in named):
+        return None
+    place = names.index(node.id) if node.id in names else len(names)
+    for call in calls:
+        spread = any(isinstance(item, ast.Starred) for item in call.args) or None in {
+            word.arg for word in call.keywords
+        }
+        if spread or len(call.args) > place or node.id in {word.arg for word in call.keywords}:
+            return None
+    default = next(default_of(code, function.name, node.id), None)
+    return default if isinstance(default, ast.Constant) else None
+
+
+def default_of(code: Code, function: str, parameter: str) -> Iterator[ast.expr]:
+    """The default of a parameter of one of the module's functions; nothing where it has none."""
+    found = code.functions.get(function)
+    if found is None:
+        return
+    arguments = found.args
+    names = [item.arg for item in (*arguments.posonlyargs, *arguments.args)]
+    if parameter in names and (place := names.index(parameter) - len(names) + len(arguments.defaults)) >= 0:
+        yield arguments.defaults[place]
+    for item, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        if item.arg == parameter and default is not None:
+            yield default
