@@ -200,6 +200,14 @@ MAY_HOLD = (
 )
 
 
+FORMAT = """
+import re
+def f(x):
+    pattern = re.compile("<a>.*</a>.*", re.DOTALL)
+    found = re.fullmatch(pattern, x)
+    return 1.0 if found else 0.0
+"""
+"""A format that is there or not."""
 NEVER_GIVEN = """
 def cut(text, how="strict"):
     return text
@@ -295,6 +303,8 @@ MAY_BE_NONE = (
             "whether it matches",
         ),
         ("first for last match", "def f(c):\n    return c.create(model='m').choices[0].text", "one choice"),
+        ("lazy for greedy", FORMAT, "whether it matches"),
+        ("strictness", FORMAT, "takes all the rest"),
     ],
 )
 def test_what_no_input_can_tell_is_called_equivalent(operator: str, source: str, why: str) -> None:
@@ -326,6 +336,11 @@ def test_what_no_input_can_tell_is_called_equivalent(operator: str, source: str,
         ("greedy for lazy", "def f(x):\n    m = re.match('<a>(.*?)</a>', x)\n    return m.group(1) if m else 0"),
         ("greedy for lazy", "def f(x):\n    return bool(re.search('(?>a.*?)b.*?c', x))"),
         ("first for last match", "def f(c):\n    return c.create(model='m', n=4).choices[0].text"),
+        ("lazy for greedy", FORMAT.replace("1.0 if found", "found.end() if found")),
+        ("lazy for greedy", FORMAT.replace("re.fullmatch(pattern, x)", "pattern.findall(x)")),
+        ("strictness", FORMAT.replace(", re.DOTALL", "")),
+        ("strictness", FORMAT.replace("</a>.*", "</a>")),
+        ("strictness", FORMAT.replace("</a>.*", "</a>|b.*")),
     ],
 )
 def test_what_some_input_can_tell_is_not(operator: str, source: str) -> None:

@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from migrate_tools.parity.equivalent_keys import default_never_used, row_never_read, told_but_unread
-from migrate_tools.parity.equivalent_match import one_choice, only_whether_it_matches
+from migrate_tools.parity.equivalent_match import one_choice, only_whether_it_matches, whole_anyway
 from migrate_tools.parity.equivalent_none import never_none_is_asked
 from migrate_tools.parity.equivalent_text import not_there_to_remove
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
@@ -235,4 +235,5 @@ RULES = (
     never_none_is_asked,
     only_whether_it_matches,
     one_choice,
+    whole_anyway,
 )

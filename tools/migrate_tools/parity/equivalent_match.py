@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+import re._constants as sre  # type: ignore[import-not-found]
+import re._parser as sre_parse  # type: ignore[import-not-found]
 
 from migrate_tools.parity.mutation import Code, Edit, call_name, text
+from migrate_tools.parity.value_before import value_before
 
 ORDER = frozenset({"greedy for lazy", "lazy for greedy"})
 """Changes of the order in which a pattern tries its ways to match, not of what it matches."""
@@ -19,13 +22,67 @@ def only_whether_it_matches(code: Code, edit: Edit) -> str:
     call = code.parents.get(edit.node)
     if edit.operator not in ORDER or not isinstance(call, ast.Call) or edit.node not in call.args[:1]:
         return ""
-    module = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if call_name(call) not in ASKED or getattr(module, "id", "") != "re":
-        return ""
     pattern = text(edit.node)
-    if pattern is None or UNORDERED.search(pattern):
+    if not _of_re(call) or pattern is None or UNORDERED.search(pattern):
         return ""
-    return "only whether it matches counts" if _is_truth(code, call) or _named_truth(code, call) else ""
+    found = _uses(code, call) if call_name(call) == "compile" else [call]
+    asked = found and all(
+        call_name(one) in ASKED and (_is_truth(code, one) or _named_truth(code, one)) for one in found
+    )
+    return "only whether it matches counts" if asked else ""
+
+
+def whole_anyway(code: Code, edit: Edit) -> str:
+    """`match` for `fullmatch` with a pattern that takes all the rest at its end."""
+    call = code.parents.get(edit.node)
+    if edit.operator != "strictness" or not edit.text.endswith(".match") or call_name(call or edit.node) != "fullmatch":
+        return ""
+    if not isinstance(call, ast.Call) or not call.args or not _of_re(call):
+        return ""
+    first = call.args[0]
+    made = value_before(code, first) if isinstance(first, ast.Name) else call
+    if not isinstance(made, ast.Call) or not _of_re(made) or call_name(made) not in ("compile", "fullmatch"):
+        return ""
+    pattern, flags = text(made.args[0]) if made.args else None, ast.unparse(made.args[-1])
+    if pattern is None or len(made.args) != (2 if made is not call else 3) or flags not in ("re.DOTALL", "re.S"):
+        return ""
+    return "the pattern takes all the rest" if _takes_the_rest(pattern) else ""
+
+
+def _takes_the_rest(pattern: str) -> bool:
+    """True for a pattern that ends with `.*`, in no branch."""
+    try:
+        tree = list(sre_parse.parse(pattern))
+    except (re.error, RecursionError, OverflowError):
+        return False
+    if not tree or tree[-1][0] is not sre.MAX_REPEAT:
+        return False
+    low, high, inner = tree[-1][1]
+    return low == 0 and high is sre.MAXREPEAT and [kind for kind, _ in inner] == [sre.ANY]
+
+
+def _of_re(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == "re"
+
+
+def _uses(code: Code, compiled: ast.Call) -> list[ast.Call]:
+    """Every call that a compiled pattern is used in, by its own name; none when it may be used elsewhere."""
+    statement = code.parents.get(compiled)
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(target, ast.Name):
+        return []
+    scope = code.function(statement) if isinstance(statement, ast.Assign) else None
+    found: list[ast.Call] = []
+    for node in ast.walk(scope or code.tree):
+        if not isinstance(node, ast.Name) or node.id != target.id or node is target:
+            continue
+        parent = code.parents.get(node)
+        call = code.parents.get(parent) if isinstance(parent, ast.Attribute) else parent
+        by_re = isinstance(call, ast.Call) and call.args[:1] == [node] and _of_re(call)
+        if not isinstance(call, ast.Call) or not (by_re or call.func is parent):
+            return []
+        found.append(call)
+    return found
 
 
 def _is_truth(code: Code, node: ast.AST) -> bool:
