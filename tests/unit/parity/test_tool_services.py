@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from migrate_tools.model import CheckStatus, DataSpec, Launch, MultiTurn, Recipe, RewardSpec, ToolSpec, VerlRef
-from migrate_tools.parity.tool_services import Services, find_services
+from migrate_tools.parity.tool_services import Services, find_services, joined_tapes
 from migrate_tools.parity.tools import difference, verdict
 
 HELPER = """\
@@ -96,6 +96,12 @@ def test_a_request_in_a_helper_of_the_tool_is_found(folder: Path) -> None:
 def test_a_tool_without_requests_has_no_tape(folder: Path) -> None:
     (folder / "helper.py").write_text("def look_up(url, query):\n    return query\n")
     assert services(folder) == Services()
+
+
+def test_one_tape_answers_reward_and_tools() -> None:
+    joined = joined_tapes({"keys": ["a"], "texts": ["x"]}, None, {"keys": ["b"]})
+    assert joined == {"keys": ["a", "b"], "texts": ["x"]}
+    assert joined_tapes(None, None) is None
 
 
 def test_requests_are_answered_and_remembered(folder: Path) -> None:

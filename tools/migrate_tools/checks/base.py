@@ -15,6 +15,7 @@ from migrate_tools.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from migrate_tools.parity.frozen import FrozenCases
+    from migrate_tools.parity.tool_services import Services
     from migrate_tools.rehearsal.converted import Converted
     from migrate_tools.rehearsal.rehearse import RehearsalRun
 
@@ -81,10 +82,24 @@ class CheckContext:
         return made
 
     def tape(self, translation: Translation) -> Mapping[str, Any] | None:
-        """Settings of the taped HTTP answers of a launch whose reward asks a server."""
+        """Settings of the taped HTTP answers of a launch whose reward, tools or users ask a server."""
+        from migrate_tools.parity.tool_services import joined_tapes
+
         frozen = (self.cases or {}).get(translation.launch)
         tape: Mapping[str, Any] | None = frozen.meta.get("tape") if frozen is not None else None
-        return tape or None
+        return joined_tapes(tape, self.services(translation).tape)
+
+    def services(self, translation: Translation) -> Services:
+        """What the tools and users of a launch ask."""
+        from migrate_tools.parity.tool_services import Services, find_services
+
+        key = ("services", translation.launch)
+        if key not in self._made:
+            launch = self.launch(translation) if self.recipe.launches else None
+            turns = launch.multi_turn if launch is not None else None
+            self._made[key] = find_services(self.recipe, launch, turns) if launch and turns else Services()
+        made: Services = self._made[key]
+        return made
 
     def calls(self, translation: Translation) -> tuple[str, ...]:
         """Texts with tool calls for the scripted engine, when the example has tools."""

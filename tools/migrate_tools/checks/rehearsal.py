@@ -54,7 +54,7 @@ def _judge(run: RehearsalRun, translation: Translation, found: Finding) -> None:
     found.evidence |= {name: report[name] for name in _FACTS if name in report}
     found.evidence |= {"script": run.script, "returncode": run.returncode}
     if report.get("taped"):
-        found.evidence["http"] = "the reward asks a server; its answers come from a tape"
+        found.evidence["http"] = "requests of the reward and of tools are answered from a tape"
     if run.warnings:
         found.evidence["warnings"] = run.warnings
     if run.report is None:

@@ -44,6 +44,7 @@ class ToolsCheck:
                 name=f"{self.name}:{translation.launch}",
                 rows=rows,
                 max_turns=_max_turns(context, translation),
+                services=context.services(translation),
             )
             results.append(made.model_copy(update={"seconds": round(time.monotonic() - began, 3)}))
         return tuple(results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,13 @@ class Services:
     def left(self) -> tuple[str, ...]:
         """What the tape does not stand for."""
         return tuple(name for name in self.outside if self.tape is None or name not in TAPED)
+
+
+def joined_tapes(*tapes: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The settings of one tape that answers for several pieces of code; None when none asks."""
+    asked = [tape for tape in tapes if tape is not None]
+    keys = dict.fromkeys(key for tape in asked for key in tape)
+    return {key: [item for tape in asked for item in tape.get(key, ())] for key in keys} if asked else None
 
 
 def find_services(recipe: Recipe, launch: Launch, turns: MultiTurn) -> Services:

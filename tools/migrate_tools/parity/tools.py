@@ -15,7 +15,7 @@ from migrate_tools.parity.newjob import STAGE, STANDIN, Context
 from migrate_tools.parity.oracle import last_line
 from migrate_tools.parity.sandbox_data import fresh_folder, load_rows
 from migrate_tools.parity.tool_cases import WRITERS, conversations
-from migrate_tools.parity.tool_services import Services, find_services
+from migrate_tools.parity.tool_services import Services
 from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
 from migrate_tools.relax.special_tokens import special_tokens
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, python_env, python_mounts
@@ -31,27 +31,29 @@ SECONDS = 120.0
 
 
 def compare_tools(
-    context: Context, launch: Launch, *, name: str, rows: Path | None, max_turns: int | None = None
+    context: Context, launch: Launch, *, name: str, rows: Path | None, services: Services, max_turns: int | None = None
 ) -> CheckResult:
     """Compare the tools of one launch.
 
     Args:
         rows: a converted file of the launch, whose metadata the conversations use; None when there is none.
+        services: what the tools and users ask.
         max_turns: of the example's configuration; None when it names none.
     """
     if launch.multi_turn is not None and (why := limit_problem(launch.multi_turn, max_turns)):
         return CheckResult(name=name, rung=4, status="failed", summary=why)
-    status, summary, evidence = _compare(context, launch, rows)
+    status, summary, evidence = _compare(context, launch, rows, services)
     return CheckResult(name=name, rung=4, status=status, summary=summary, evidence=evidence)
 
 
-def _compare(context: Context, launch: Launch, rows: Path | None) -> tuple[CheckStatus, str, dict[str, Any]]:
+def _compare(
+    context: Context, launch: Launch, rows: Path | None, services: Services
+) -> tuple[CheckStatus, str, dict[str, Any]]:
     turns = launch.multi_turn
     if turns is None or not (turns.tools or turns.interactions):
         return "skipped", "single-turn: there are no tools to compare", {}
     if turns.runner == "agent_loop" and turns.format not in WRITERS:
         return "not_checkable", f"nobody here writes tool calls in the form {turns.format}", {}
-    services = find_services(context.recipe, launch, turns)
     known = load_rows(rows.parent, [rows.name], "python")[:ROWS] if rows else []
     metadata = [row.get("extra_info") or {} for row in known]
     if turns.interactions and metadata and not any(row.get("interaction_kwargs") for row in metadata):
