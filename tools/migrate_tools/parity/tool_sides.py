@@ -29,7 +29,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from migrate_tools.parity import clients, function_tools, stubs
+from migrate_tools.parity import clients, function_tools, moved, stubs
 from migrate_tools.parity.engine_side import EngineSide, compiled_method
 from migrate_tools.parity.tape import Tape
 
@@ -322,13 +322,7 @@ def _load_class(spec: Mapping[str, Any]) -> Any:
     try:
         return getattr(importlib.import_module(module), leaf)
     except ImportError:
-        found = importlib.util.spec_from_file_location(module.rpartition(".")[2], spec["file"])
-        if found is None or found.loader is None:
-            raise
-        made = importlib.util.module_from_spec(found)
-        sys.modules[found.name] = made
-        found.loader.exec_module(made)
-        return getattr(made, leaf)
+        return getattr(moved.load(module, Path(spec["file"])), leaf)
 
 
 _NUMBERS = itertools.count(1)

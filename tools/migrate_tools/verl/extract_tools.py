@@ -45,11 +45,15 @@ def extract_tools(turns: MultiTurn, *, project_root: Path, recipe_root: Path, ve
         finder.alias(name, STAND_IN_FOLDER / file)
     lines: list[str] = []
     places: dict[str, list[str]] = {"tools": [], "users": []}
-    for number, (kind, name, place, leaf) in enumerate(_wanted(turns)):
+    for number, (kind, name, place, dotted) in enumerate(_wanted(turns)):
+        module, _, leaf = dotted.rpartition(".")
         if place is None:
             raise NotExtractable(f"{leaf}: its file is not in the recipe", "put the file beside the recipe")
         local = f"part_{number}"
-        finder.alias(local, locate(place, project_root, VerlRef(version="", root=str(base), how="")))
+        path = locate(place, project_root, VerlRef(version="", root=str(base), how=""))
+        finder.alias(local, path)
+        if module.startswith("verl.") and not place.startswith("verl/"):
+            finder.moved(path, module.rpartition(".")[0])
         lines.append(f"from {local} import {leaf} as {local}_item")
         places[kind].append(f"{name!r}: {local}_item")
     parser = "None"
@@ -77,9 +81,9 @@ def extract_tools(turns: MultiTurn, *, project_root: Path, recipe_root: Path, ve
 
 def _wanted(turns: MultiTurn) -> Iterator[tuple[str, str, str | None, str]]:
     for tool in turns.tools:
-        yield "tools", tool.name, tool.file, tool.class_name.rpartition(".")[2]
+        yield "tools", tool.name, tool.file, tool.class_name
     for user in turns.interactions:
-        yield "users", user.name, user.file, user.class_name.rpartition(".")[2]
+        yield "users", user.name, user.file, user.class_name
 
 
 def parser_class(name: str, verl_root: Path, recipe_root: Path) -> tuple[Path, str]:

@@ -36,6 +36,7 @@ class ModuleFinder:
         self._modules: dict[Path, PyModule] = {}
         self._edited: dict[Path, str] = {}
         self._aliases: dict[str, Path] = {}
+        self._moved: dict[Path, list[str]] = {}
 
     def shown(self, path: Path) -> str:
         """The path as reports print it: "verl/..." below the verl source, else relative to the project."""
@@ -77,15 +78,23 @@ class ModuleFinder:
         """Take a dotted module name as this file, wherever it is imported."""
         self._aliases[name] = path.resolve()
 
+    def moved(self, path: Path, package: str) -> None:
+        """The file is copied into a package before a run: its imports are those of a module there."""
+        self._moved[path.resolve()] = package.split(".")
+
     def find(self, item: ImportedName, importer: Path) -> Path | None:
         """File of the module part of an import, or None when it is not the recipe's or verl's."""
         parts = item.module.split(".") if item.module else []
-        if item.level:
-            base = importer.parent
-            for _ in range(item.level - 1):
-                base = base.parent
-            return module_file(base, parts)
-        return self.find_absolute(parts, importer)
+        if not item.level:
+            return self.find_absolute(parts, importer)
+        base = importer.parent
+        for _ in range(item.level - 1):
+            base = base.parent
+        found = module_file(base, parts)
+        package = self._moved.get(importer.resolve())
+        if found is None and package is not None and item.level <= len(package):
+            found = self.find_absolute([*package[: len(package) + 1 - item.level], *parts], importer)
+        return found
 
     def find_absolute(self, parts: list[str], importer: Path) -> Path | None:
         """File of an absolute dotted name as seen from `importer`."""
@@ -94,7 +103,7 @@ class ModuleFinder:
         if not parts or parts[0] in sys.stdlib_module_names:
             return None
         if parts[0] == "verl":
-            return module_file(self.verl_root, parts)
+            return module_file(self.verl_root, parts) or self._moved_along(parts, importer)
         if parts[0] == "recipe":
             return (
                 module_file(self.project_root, parts)
@@ -106,6 +115,15 @@ class ModuleFinder:
             if found is not None:
                 return found
         return None
+
+    def _moved_along(self, parts: list[str], importer: Path) -> Path | None:
+        """A module that is copied into verl together with its importer: it lies beside it, under its last name."""
+        if importer.resolve() not in self._moved:
+            return None
+        found = module_file(importer.parent, parts[-1:])
+        if found is not None:
+            self.moved(found, ".".join(parts[:-1]))
+        return found
 
     def submodule(self, package: PyModule, name: str) -> Path | None:
         """File of `name` inside a package."""
