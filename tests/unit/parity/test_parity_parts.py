@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from migrate_tools.model import RewardSpec
-from migrate_tools.parity import forms, guard, mine, patterns, supervise, texts
+from migrate_tools.parity import forms, guard, mine, patterns, pools, supervise, texts
 from migrate_tools.parity.case import prompt_of
 from migrate_tools.parity.cases import make_cases
 from migrate_tools.parity.tape import Tape
@@ -283,6 +283,18 @@ def test_prompt_without_a_template_is_the_first_message() -> None:
     row = {"prompt": [{"role": "user", "content": "asked: <think>"}, {"role": "user", "content": "no"}]}
     assert prompt_of(row, "prompt", "templated") == "asked: <think>"
     assert prompt_of(row, "prompt", "chat") == row["prompt"]
+
+
+def test_counted_texts_stand_as_often_as_the_scorer_asks_and_once_more() -> None:
+    source = (
+        "def f(s):\n    return 0 if s.count('</answer>') > 10 or s.count('<b>') > 3000 else s.split('x').count(s)\n"
+    )
+    mined = mine.mine([source])
+    assert mined.counted == ("</answer>", "<b>")
+    drafts = [draft.raw for draft in pools.tags([["42"]], mined)]
+    assert [text.count("</answer>") for text in drafts[:2]] == [11, 10]
+    assert all(text.startswith("<answer>42</answer>\n") for text in drafts[:2])
+    assert max(text.count("<b>") for text in drafts) <= 11  # 3000 is a length
 
 
 def test_credentials_in_a_scorer_are_not_mined() -> None:

@@ -31,6 +31,8 @@ class Mined:
     """Names used as dictionary keys or with .get()."""
     numbers: tuple[int, ...] = ()
     """Whole numbers from 8 to 20000: clip lengths, limits."""
+    counted: tuple[str, ...] = ()
+    """Texts that are counted in a response: `text.count("</answer>")`."""
     shapes: tuple[Shape, ...] = ()
     """Values that are read from the answers of a server."""
 
@@ -47,6 +49,7 @@ def mine(sources: Iterable[str]) -> Mined:
     patterns: dict[str, None] = {}
     keys: dict[str, None] = {}
     numbers: dict[int, None] = {}
+    counted: dict[str, None] = {}
     texts = list(sources)
     for source in texts:
         try:
@@ -57,6 +60,7 @@ def mine(sources: Iterable[str]) -> Mined:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 _call(node, patterns, keys)
+                counted.update(dict.fromkeys(_counted(node)))
             elif isinstance(node, ast.Subscript) and _is_text(node.slice):
                 keys.setdefault(node.slice.value)  # type: ignore[attr-defined]
             elif isinstance(node, ast.Constant) and id(node) not in skipped:
@@ -66,6 +70,7 @@ def mine(sources: Iterable[str]) -> Mined:
         tuple(patterns)[:PATTERNS],
         tuple(keys)[:LITERALS],
         tuple(numbers)[:LITERALS],
+        tuple(counted),
         answer_shapes(texts),
     )
 
@@ -97,6 +102,13 @@ def _call(node: ast.Call, patterns: dict[str, None], keys: dict[str, None]) -> N
             patterns.setdefault(text)
     elif name in ("get", "pop") and first is not None and _is_text(first):
         keys.setdefault(first.value)  # type: ignore[attr-defined]
+
+
+def _counted(node: ast.Call) -> list[str]:
+    if _name(node.func) != "count" or len(node.args) != 1 or not isinstance(node.func, ast.Attribute):
+        return []
+    text = _literal_text(node.args[0])
+    return [text] if text.strip() else []
 
 
 def _constant(value: object, literals: dict[str, None], numbers: dict[int, None]) -> None:

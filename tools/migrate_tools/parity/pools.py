@@ -10,9 +10,11 @@ from typing import Any
 from migrate_tools.model import RewardSpec
 from migrate_tools.parity import edits, forms, patterns, texts
 from migrate_tools.parity.edits import FILLER
-from migrate_tools.parity.mine import Mined
+from migrate_tools.parity.mine import TAG, Mined
 from migrate_tools.parity.variants import Variant, texts_for
 
+MOST_REPEATS = 60
+"""Repeats of a counted text, at most; larger numbers are lengths."""
 Answers = Sequence[list[str]]
 """Right answers of every row."""
 
@@ -145,8 +147,10 @@ def literals(answers: Answers, mined: Mined) -> Iterator[Draft]:
 def tags(answers: Answers, mined: Mined) -> Iterator[Draft]:
     """Blocks of the scorer's own tags in every order, one to three of them, the value in the last one.
 
-    Each is also written as a model does whose prompt has opened the first tag already.
+    Each is also written as a model does whose prompt has opened the first tag already. Before them, blocks followed by
+    as many of a text that the scorer counts as it asks for, and one more.
     """
+    yield from _repeats(answers, mined)
     orders = [order for size in (2, 1, 3) for order in itertools.permutations(mined.tags, size)]
     for turn, order in enumerate(orders):
         for row in (turn % len(answers), (turn + 1) % len(answers)):
@@ -155,6 +159,16 @@ def tags(answers: Answers, mined: Mined) -> Iterator[Draft]:
                 text = "\n".join(f"<{tag}>{part}</{tag}>" for tag, part in zip(order, filled, strict=True))
                 yield Draft(row, "tags", text)
                 yield Draft(row, "tags", text.removeprefix(f"<{order[0]}>"))
+
+
+def _repeats(answers: Answers, mined: Mined) -> Iterator[Draft]:
+    few_times = [number for number in mined.numbers if number <= MOST_REPEATS][:2]
+    for turn, (literal, number) in enumerate(itertools.product(mined.counted[:4], few_times)):
+        row = turn % len(answers)
+        tag = TAG.search(literal)
+        block = f"<{tag[1]}>{answers[row][0]}</{tag[1]}>" if tag else forms.WRAPPERS[3].format(a=answers[row][0])
+        for times in (number + 1, number):
+            yield Draft(row, "tags", f"{block}\n{literal * (times - block.count(literal))}")
 
 
 def objects(answers: Answers, truths: Sequence[Any], mined: Mined) -> Iterator[Draft]:
