@@ -14,6 +14,7 @@ from typing import Any
 from migrate_tools.parity.equivalent_keys import default_never_used, row_never_read, told_but_unread
 from migrate_tools.parity.equivalent_match import one_choice, only_whether_it_matches, whole_anyway
 from migrate_tools.parity.equivalent_none import never_none_is_asked
+from migrate_tools.parity.equivalent_setup import imports_alone, workers_of_a_pool
 from migrate_tools.parity.equivalent_text import not_there_to_remove
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
 from migrate_tools.parity.outcomes import is_truth, is_whole
@@ -236,4 +237,6 @@ RULES = (
     only_whether_it_matches,
     one_choice,
     whole_anyway,
+    imports_alone,
+    workers_of_a_pool,
 )
