@@ -83,7 +83,7 @@ def freeze(
     meta |= {"rows": given.files, "rows_from": given.rows_from, "family": given.family.name, "tape": tape}
     meta |= {"row_count": len(given.rows), "made_rows": len(given.made)}
     tools = tool_names(launch)
-    meta["told"] = {"names": keys, "tools": tools, "default": told.default(keys, tools)}
+    meta["told"] = {"names": [*keys], "tools": tools, "default": told.default(keys, tools)}
     meta |= {"imports": sources.imports(), "stand_ins": sources.beside(), "writes": sources.writes()}
     job = {**_old_job(recipe, launch, given.files, budget.seconds, tape), **_loading(meta), "salt": budget.salt}
     found = guided.search(
