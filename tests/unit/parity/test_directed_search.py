@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from migrate_tools.parity import rows, swap, verdicts
+from migrate_tools.parity import hanging, rows, swap, verdicts
 from migrate_tools.parity.directed import versions
 from migrate_tools.parity.hunt import Candidate, Hunt, Result
 from migrate_tools.parity.pattern_mutants import pattern_mutants
@@ -216,3 +218,26 @@ def test_numbers_that_were_compared_are_made_equal() -> None:
     found = hunt.look([0], {"near": [], "far": [], "numbers": [], "pairs": []}, Random(1))
     assert found is not None
     assert found.raw == "7310"
+
+
+def test_inputs_that_never_end_are_passed_over() -> None:
+    calls: list[str] = []
+
+    def run(candidate: Candidate, which: str) -> Result:
+        calls.append(which)
+        return Result(hanging.OUTCOME if len(calls) > 4 else ("value", "1.0", "", True), ())
+
+    hunt = Hunt([{"reward_model": {"ground_truth": "48"}, "extra_info": {}}], [], [], [], run)
+    for raw in ("48", "12"):
+        hunt.add(Candidate(0, raw), ("value", "1.0", "", True))
+    assert hunt.look([0, 1], {"near": [], "far": [], "numbers": [], "pairs": []}, Random(7)) is None
+    assert hunt.tried < 10
+
+
+def test_a_call_that_uses_up_its_processor_time_is_ended() -> None:
+    code = "import signal\nfrom migrate_tools.parity import hanging\nhanging.install()\n"
+    code += "try:\n    with hanging.within(0.2):\n        while True:\n            try:\n                pass\n"
+    code += "            except Exception:\n                pass\nexcept hanging.Hanging:\n    print('ended')\n"
+    code += "with hanging.within(5.0):\n    print('kept')\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["ended", "kept"], done.stderr

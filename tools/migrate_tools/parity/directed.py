@@ -37,9 +37,9 @@ MOST = 900
 """Versions that inputs are looked for, at most."""
 TRIES_A_CASE, FEWEST_TRIES, MOST_TRIES = 120, 2_000, 90_000
 """Inputs tried for one case of the budget; in all, at least and at most."""
-SLOWER, SLOW_SECONDS, SLOW_ONE_SECONDS = 10, 90.0, 8.0
-"""For a scorer that waits: so many times fewer tries, and the wall limits, in all and for one version."""
-ONE_SECONDS, SECONDS = 30.0, 600.0
+SLOWER, SLOW_SECONDS, SLOW_ONE_SECONDS = 10, 3.0, 6.0
+"""For a scorer that waits: so many times fewer tries; wall limits in all (times the user's), and for one version."""
+ONE_SECONDS, SECONDS = 15.0, 600.0
 """Wall limits, far above the processor time that the search may use: the load of the machine decides nothing."""
 
 
@@ -69,6 +69,7 @@ def search(
     entry: str,
     budget: int,
     slow: bool = False,
+    seconds: float = 20.0,
 ) -> Told:
     """Further cases, with rows of their own where another right answer is needed.
 
@@ -81,6 +82,7 @@ def search(
         entry: the function in it.
         budget: cases that are wanted in all, which decides how many inputs are tried.
         slow: a call of the reward may wait for something, so that fewer are tried and the wall limit is short.
+        seconds: wall time that the user gives for all cases.
     """
     if not code or not entry or job["tape"] is not None:
         return Told()
@@ -104,7 +106,7 @@ def search(
         "prompt_key": launch.data.prompt_key,
         "family": given.family.name,
         "mined": {"literals": list(mined.literals), "numbers": list(mined.numbers), "keys": list(mined.keys)},
-        "total_seconds": SLOW_SECONDS if slow else SECONDS,
+        "total_seconds": SLOW_SECONDS * seconds if slow else SECONDS,
         "one_seconds": SLOW_ONE_SECONDS if slow else ONE_SECONDS,
         "tries": tries // SLOWER if slow else tries,
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import sys
 import time
@@ -20,7 +21,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from migrate_tools.parity import managers, old_side, supervise, swap, texts, told
+from migrate_tools.parity import hanging, managers, old_side, supervise, swap, texts, told
 from migrate_tools.parity.case import Case, make_case
 from migrate_tools.parity.hunt import FINE, Candidate, Hunt, Result
 from migrate_tools.parity.row_changes import RowChange, applied, split, told_after
@@ -30,8 +31,14 @@ from migrate_tools.parity.values import number
 VERSIONS, FOUND = "versions.jsonl", "found.jsonl"
 FIRST_PASS = 0.2
 """Share of the tries of a version that it has before every other version had as many."""
-CPU_SECONDS = 60.0
+CPU_SECONDS = 30.0
 """Processor time of one worker: a slow scorer's last versions are left out, whatever else the machine does."""
+START_SECONDS = 0.02
+"""What a process that the scorer starts counts for."""
+TRY_SECONDS = 1.0
+"""Processor time of one call."""
+MOST_HANGING = 6
+"""After so many versions that do not end the search stops."""
 FILE = "<scorer>"
 FAMILIES = {family.name: family for family in texts.ALL}
 
@@ -50,6 +57,7 @@ def main(argv: list[str]) -> None:
         lambda: Search(job, folder, rows, plain, cases, versions).run,
         item_seconds=job["one_seconds"],
         total_seconds=job["total_seconds"],
+        most_timeouts=MOST_HANGING,
     )
     kinds = [_last(records[index]["kind"], records[count + index]["kind"]) for index in range(count)]
     result = {"kinds": {kind: kinds.count(kind) for kind in sorted(set(kinds))}, "each": kinds}
@@ -80,6 +88,9 @@ class Search:
             row[told.COLUMN] = self._told
         self._markers = FAMILIES[job["family"]]
         self._decoding = SimpleNamespace(**job["decoding"])
+        self._started, self._process = 0, os.getpid()
+        sys.addaudithook(self._audit)
+        hanging.install()
         old_side.prepare_imports(job)
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
@@ -93,6 +104,7 @@ class Search:
         self._missed: set[int] = set()
         self._reached: list[frozenset[int]] = []
         self._killers: dict[int, int] = {}
+        self._hangs: set[int] = set()
         for case in cases:
             self._learn(case)
         for line in log.read_text(encoding="utf-8").splitlines() if log.is_file() else ():
@@ -101,6 +113,10 @@ class Search:
                 self._keep_row(change["base"], [RowChange(tuple(path), value) for path, value in change["changes"]])
             self._learn(Case(**entry["case"]))
         self._log = log.open("a", encoding="utf-8")
+
+    def _audit(self, event: str, _: tuple[Any, ...]) -> None:
+        if event in ("os.fork", "subprocess.Popen"):
+            self._started += 1
 
     def _keep_row(self, base: int, changes: Sequence[RowChange]) -> int:
         plain = applied(self._plain[base], changes)
@@ -135,9 +151,14 @@ class Search:
 
     def _outcome(self, function: Any, call: managers.Call) -> tuple[Any, ...]:
         try:
-            record = managers.score(self._manager, function, call, self._loop, watched=False)
+            with hanging.within(TRY_SECONDS):
+                record = managers.score(self._manager, function, call, self._loop, watched=False)
+        except hanging.Hanging:
+            return hanging.OUTCOME
         except Exception as error:
             return ("exception", type(error).__name__)
+        finally:
+            supervise.end_copies(self._process)
         score = number(record["score"])
         return ("value", repr(record["score"]), repr(sorted(record["keys"].items())), score is not None and score > 0)
 
@@ -157,6 +178,8 @@ class Search:
             result = self._run(known, "right")
         finally:
             sys.settrace(None)
+        if result.outcome == hanging.OUTCOME:
+            self._hangs.add(len(self._reached))
         self._reached.append(frozenset(seen))
         self._hunt.add(known, result.outcome)
 
@@ -176,14 +199,15 @@ class Search:
     def _one(self, position: int, share: float) -> dict[str, Any]:
         if self._left <= 0:
             return {"kind": "skipped"}
-        if time.process_time() > CPU_SECONDS:
+        if time.process_time() + START_SECONDS * self._started > CPU_SECONDS:
             return {"kind": "skipped"}
         version = self._versions[position]
         lines = frozenset(version["lines"])
-        places = [place for place, seen in enumerate(self._reached) if not lines or lines & seen]
+        usable = [pair for pair in enumerate(self._reached) if pair[0] not in self._hangs]
+        places = [place for place, seen in usable if not lines or lines & seen]
         reached, effort = bool(places), share * (FINE if version["fine"] or not places else 1.0)
         if not reached:
-            places = list(range(len(self._reached)))
+            places = [place for place, _ in usable]
         self._pair = None
         try:
             self._pair = self._swap.pair(version)

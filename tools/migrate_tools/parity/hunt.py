@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from migrate_tools.parity import forms
+from migrate_tools.parity import forms, hanging
 from migrate_tools.parity.case import answers_of
 from migrate_tools.parity.directed_edits import Material, changed, decorated, pair_in
 from migrate_tools.parity.row_changes import DROP, Leaf, RowChange, another, leaves
@@ -27,6 +27,8 @@ PLANS = 12
 LONGEST = 20_000
 SHORT = 2000
 GROWN = 60
+MOST_HANGING = 3
+"""Calls of the right version that do not end, after which no more inputs are tried."""
 ROW_CHANGED = 0.35
 """Share of the inputs whose row is changed too."""
 
@@ -125,6 +127,7 @@ class Hunt:
         moved: list[Candidate] = []
         planned: deque[Candidate] = deque()
         aim = _Aim()
+        hangs = 0
         for _ in range(int(MORE_TRIES * effort)):
             if self.tried >= TRIES * effort and not moved:
                 break
@@ -137,6 +140,11 @@ class Hunt:
             self._inputs.add(key)
             self.tried += 1
             right = self._run(made, "right")
+            if right.outcome == hanging.OUTCOME:
+                hangs += 1
+                if hangs > MOST_HANGING:
+                    break
+                continue
             faulty = right if right.noting and not right.seen else self._run(made, "faulty")
             for raw in aim.texts(right.compared, made.raw, self._answers[made.row]):
                 planned.append(made.written(raw))

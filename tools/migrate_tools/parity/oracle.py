@@ -108,7 +108,8 @@ def freeze(
         code=sources.code,
         entry=sources.entry,
         budget=budget.cases,
-        slow=sources.is_slow,
+        slow=sources.is_slow or bool(found.cut),
+        seconds=budget.seconds,
     )
     cases = [*found.cases, *more.cases]
     job["rows"] = meta["rows"] = [*given.files, *more.files]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import os
 import random
 import sys
 import threading
@@ -89,7 +90,7 @@ class Versions(Caller):
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         super().__init__(job)
-        self._job = job
+        self._job, self._process = job, os.getpid()
         self.original = self._module
         self.file = str(self.original.__file__)
 
@@ -150,6 +151,8 @@ class Versions(Caller):
             record = self.record(sample, self.call(sample))
         except Exception as error:
             return {"kind": "exception", "error": supervise.describe(error)}
+        finally:
+            supervise.end_copies(self._process)
         requests = self.requests()
         return record if requests is None else {**record, "requests": requests}
 

@@ -29,7 +29,7 @@ JOB_SECONDS = 240.0
 SHORT_AFTER = 3
 """After so many timeouts the limit of an item falls to a third."""
 GIVE_UP_AFTER = 24
-"""After so many timeouts the rest is skipped."""
+"""After so many timeouts the rest is skipped, where the caller says nothing else."""
 
 
 def run_items(
@@ -40,6 +40,7 @@ def run_items(
     total_seconds: float,
     setup_seconds: float = 60.0,
     memory_mb: int = MEMORY_MB,
+    most_timeouts: int = GIVE_UP_AFTER,
 ) -> dict[int, dict[str, Any]]:
     """The record of every item: what the runner returned, or {"kind": "timeout" | "died" | "skipped"}.
 
@@ -50,6 +51,7 @@ def run_items(
         total_seconds: items not started by then are skipped; counted from when the first worker is ready.
         setup_seconds: longest time for make_runner.
         memory_mb: a worker whose processes together hold more is killed; the item counts as died.
+        most_timeouts: after so many of them the rest is skipped.
     """
     records: dict[int, dict[str, Any]] = {}
     waiting = list(items)
@@ -57,7 +59,7 @@ def run_items(
     spared = strays.descendants()
     budget = _Budget(total_seconds)
     timeouts = 0
-    while waiting and not budget.over() and timeouts < GIVE_UP_AFTER:
+    while waiting and not budget.over() and timeouts < most_timeouts:
         limit = item_seconds if timeouts < SHORT_AFTER else item_seconds / 3
         current = _one_worker(waiting, make_runner, records, limit, budget, setup_seconds, spared, memory_mb)
         waiting = [item for item in waiting if item not in records]
@@ -238,11 +240,16 @@ def _worker(items: Sequence[int], make_runner: Callable[[], Runner], writer: int
             record = run(item)
         except BaseException as error:
             record = {"kind": "exception", "error": describe(error)}
-        if os.getpid() != me:  # a forked child of the scorer came back: only the worker may report
-            os._exit(0)
+        end_copies(me)
         send({"item": item, "record": record})
     send({"end": True})
     os._exit(0)
+
+
+def end_copies(worker: int) -> None:
+    """Ends this process when it is a forked copy that a scorer let come back; `worker` is the one that may go on."""
+    if os.getpid() != worker:
+        os._exit(0)
 
 
 def describe(error: BaseException) -> str:

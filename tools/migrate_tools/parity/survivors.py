@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from migrate_tools.parity import supervise
+from migrate_tools.parity import hanging, supervise
 from migrate_tools.parity.hunt import Candidate, Hunt, Result
 from migrate_tools.parity.power_side import Versions
 from migrate_tools.parity.row_changes import applied, split, told_after
@@ -24,6 +24,8 @@ from migrate_tools.parity.values import number
 EFFORT = 1.2
 """Tries for one survivor, in those that the search before the comparison gives a version."""
 ONE_SECONDS = 60.0
+TRY_SECONDS = 2.0
+"""Processor time of one call."""
 CPU_SECONDS = 45.0
 """Processor time for all survivors of one worker; those after it are not run."""
 Record = dict[str, Any]
@@ -67,6 +69,7 @@ class _Survivors:
         self._versions, self._plans, self._rows, self._cases = versions, plans, rows, cases
         self._label, self._metadata = job["args"]["label_key"], job["args"]["metadata_key"]
         self._caller = Versions(job)
+        hanging.install()
         self._source = self._caller.source.encode()
         self._notes: list[str] = []
         self._noted = False
@@ -132,7 +135,11 @@ class _Survivors:
         self._notes.clear()
         random.seed(len(candidate.raw))
         said = told_after(self._told, candidate.told, told)
-        record = self._caller.outcome(row, {"new": candidate.raw, "length": length, "told": said}, 0)
+        try:
+            with hanging.within(TRY_SECONDS):
+                record = self._caller.outcome(row, {"new": candidate.raw, "length": length, "told": said}, 0)
+        except hanging.Hanging:
+            return Result(hanging.OUTCOME, ())
         return Result(self._outcome(record), self._notes.copy(), (), self._noted and which == "right")
 
     def _as_old(self, row: Mapping[str, Any]) -> dict[str, Any]:
