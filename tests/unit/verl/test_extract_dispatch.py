@@ -127,7 +127,7 @@ def test_verl_dispatch_with_an_unset_sandbox(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("known_from", "source", "traits"),
-    [("files", "code", ("import:numpy", "process")), ("files", "text", ()), ("nothing", "code", ())],
+    [("files", "code", ("children", "import:numpy", "process")), ("files", "text", ()), ("nothing", "code", ())],
 )
 def test_a_dispatch_has_the_traits_of_the_scorer_that_the_data_selects(
     tmp_path: Path, known_from: Any, source: str, traits: tuple[str, ...]

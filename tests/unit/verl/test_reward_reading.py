@@ -271,7 +271,7 @@ def test_only_the_variables_that_the_scorer_reads_come_along(tmp_path: Path) -> 
             "def compute_score(**k):\n    from math_verify import parse\n    return parse('1')\n",
             {"signal", "import:math_verify"},
         ),
-        ("import subprocess\n\n\ndef compute_score(**k):\n    subprocess.run(['x'])\n", {"process"}),
+        ("import subprocess\n\n\ndef compute_score(**k):\n    subprocess.run(['x'])\n", {"process", "children"}),
         ("def compute_score(**k):\n    exec(k['solution_str'])\n", {"process"}),
         ("import requests\n\n\ndef compute_score(**k):\n    return requests.get('u')\n", {"http", "import:requests"}),
         (

@@ -28,7 +28,7 @@ from migrate_tools.verl.manager_added import told_keys
 __all__ = ["Budget", "FrozenCases", "freeze", "load"]
 
 CASE_SECONDS = 4.0
-OWN_LIMIT_TRAITS = frozenset({"process", "signal", "import:math_verify"})
+OWN_LIMIT_TRAITS = frozenset({"children", "signal", "import:math_verify"})
 OWN_LIMIT_SECONDS = 20.0
 """Longest time for a case of a scorer that has limits of its own, so that these end it: verl's prime_code stops a
 program after 6 s, then tries each test case for 11 s."""

@@ -88,6 +88,8 @@ def _import_traits(name: str) -> set[str]:
             found.add(trait)
     if name == "concurrent.futures":
         found.discard("process")
+    if "process" in found:
+        found.add("children")  # it can end what runs too long; exec() in the own process cannot
     if root in RANDOM or name == "numpy.random":
         found.add("random")
     if root not in sys.stdlib_module_names:
@@ -99,8 +101,10 @@ def _call_traits(node: ast.Call) -> set[str]:
     text = _text(node.func)
     last = text.rsplit(".", 1)[-1]
     found: set[str] = set()
-    if text in RUNNERS or last in ("ProcessPoolExecutor", "Popen", "fork") or text == "os.system":
+    if text in RUNNERS:
         found.add("process")
+    if last in ("ProcessPoolExecutor", "Popen", "fork") or text == "os.system":
+        found |= {"process", "children"}
     if text == "print":
         found.add("print")
     if last in FILE_CALLS and text != "re.compile":
