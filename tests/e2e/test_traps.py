@@ -103,7 +103,7 @@ def test_r05_every_kind_of_async_reward_is_awaited(migrate: Migrate, launch: str
 
 
 def test_r06_a_reward_that_hangs_is_bounded(migrate: Migrate) -> None:
-    outcome = migrate("r06_hanging", "", "--parity-cases", "200")
+    outcome = migrate("r06_hanging")
     (parity,) = outcome.check(3)
     assert outcome.is_rehearsed, outcome.document["reasons"]
     assert "CALL_SECONDS = 300.0" in outcome.text("reward_r06_hanging.py")

@@ -61,3 +61,11 @@ def test_the_made_up_rows_of_code_data_have_test_cases() -> None:
     made = [programs.tests_of(value) for value in VALUES["tests"]]
     assert all(made)
     assert sum(bool(tests and tests.function) for tests in made) == 2
+
+
+def test_a_name_that_the_scorer_knows_gets_right_and_wrong_values() -> None:
+    rows = [{"reward_model": {"ground_truth": "72"}}, {"reward_model": {"ground_truth": {"a": 1}}}]
+    found = [draft.raw for draft in programs.assignments(rows, ["answer", "not a name", "class"])]
+    assert found[:4] == ["answer = 72", "```python\nanswer = 72\n```", "answer = '72'", "```python\nanswer = '72'\n```"]
+    assert all("answer = " in text for text in found)
+    assert len(set(found)) == len(found) == 6

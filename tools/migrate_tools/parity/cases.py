@@ -70,6 +70,8 @@ def make_cases(
     }
     drafts = [Draft(row, "logged", text) for row, text in logged]
     drafts += list(programs.drafts(rows))[: budget * 3 // 4]
+    if "process" in spec.traits:  # it may run what the model wrote
+        drafts += list(programs.assignments(rows, mined.literals))[: budget // 4]
     budget -= sum(draft.family == "programs" for draft in drafts)
     spare = 0
     for name, share in SHARES.items():

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Any
 
 from migrate_tools.data.json_text import decoded
+from migrate_tools.parity import forms
 from migrate_tools.parity.case import ground_truth
 from migrate_tools.parity.pools import Draft
 
@@ -25,6 +27,7 @@ FENCES = (
     "```python\n{}\n```\n```python\n```",
 )
 """How a response holds a program; the last ones hide it from most scorers."""
+ASSIGNED_ROWS, ASSIGNED_NAMES = 4, 6
 LINES = "lines = []\nwhile True:\n    try:\n        lines.append(input())\n    except EOFError:\n        break\n"
 GUARD = 'if __name__ == "__main__":\n    main()'
 ENDLESS = "while True:\n    pass"
@@ -69,6 +72,20 @@ def drafts(rows: Sequence[Mapping[str, Any]]) -> Iterator[Draft]:
                 yield Draft(row, "programs", fence.replace("{}", texts[turn]))
     if made:
         yield Draft(made[0][0], "programs", FENCES[0].replace("{}", ENDLESS))
+
+
+def assignments(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Iterator[Draft]:
+    """Programs that leave the right answer, or another one, under a name that the scorer knows.
+
+    Args:
+        names: texts that the scorer looks for.
+    """
+    truths = [truth for row in rows[:ASSIGNED_ROWS] if isinstance(truth := ground_truth(row), (str, int, float))]
+    for name in [name for name in names if name.isidentifier() and not iskeyword(name)][:ASSIGNED_NAMES]:
+        for row, truth in enumerate(truths):
+            for value in dict.fromkeys((str(truth), repr(truth), forms.wrong_for(str(truth)))):
+                yield Draft(row, "programs", f"{name} = {value}")
+                yield Draft(row, "programs", FENCES[0].replace("{}", f"{name} = {value}"))
 
 
 def _scripts(tests: Tests) -> tuple[list[str], list[str]]:
