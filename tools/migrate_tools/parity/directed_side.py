@@ -9,6 +9,7 @@ pyarrow only.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -39,6 +40,8 @@ TRY_SECONDS = 1.0
 """Processor time of one call."""
 MOST_HANGING = 6
 """After so many versions that do not end the search stops."""
+LEARN_SECONDS = 20.0
+"""Time in which a worker runs the known cases first; a scorer that waits has learnt from some of them by then."""
 FILE = "<scorer>"
 FAMILIES = {family.name: family for family in texts.ALL}
 
@@ -105,7 +108,8 @@ class Search:
         self._reached: list[frozenset[int]] = []
         self._killers: dict[int, int] = {}
         self._hangs: set[int] = set()
-        for case in cases:
+        enough = time.monotonic() + LEARN_SECONDS
+        for case in itertools.takewhile(lambda _: time.monotonic() < enough, cases):
             self._learn(case)
         for line in log.read_text(encoding="utf-8").splitlines() if log.is_file() else ():
             entry = json.loads(line)

@@ -17,10 +17,10 @@ from migrate_tools.parity.balance import shares
 from migrate_tools.parity.case import Case
 from migrate_tools.parity.frozen import CASES, ORACLE, Budget, FrozenCases, close, load
 from migrate_tools.parity.inputs import prepare, scored_as_logged, tool_names
-from migrate_tools.parity.mine import Mined
 from migrate_tools.parity.sandbox_data import fresh_folder
 from migrate_tools.parity.sources import Sources
 from migrate_tools.parity.supervise import JOB_SECONDS
+from migrate_tools.parity.tape_settings import tape_settings
 from migrate_tools.parity.values import same
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, Sandbox, python_env, python_mounts
 from migrate_tools.verl.manager_added import told_keys
@@ -319,6 +319,8 @@ def _whole_run_reason(
         if made_up and not error.startswith("TypeError: "):  # a wrong call fails whatever the rows are
             return f"the data is not at hand, and the old reward raises on every made-up row: {error}", []
         return f"the old reward raises on every case, so it does not run in verl either: {error}", []
+    if swallowed := _swallowed(outcomes):
+        return f"in this verl every reward is 0.0: its manager turns {swallowed} into 0.0 on every case", []
     if all(record["kind"] == "timeout" for record in outcomes):
         return "the old reward ends on no case within the time limit", []
     loose = sum(not record["stable"] for record in outcomes)
@@ -327,6 +329,13 @@ def _whole_run_reason(
         why = f" ({', '.join(causes)})" if causes else ""
         return f"the old reward is not deterministic{why}: {loose} of {len(outcomes)} cases differ between two runs", []
     return "", []
+
+
+def _swallowed(outcomes: Sequence[dict[str, Any]]) -> str:
+    """The exception that the manager makes 0.0 of, where every case ends with it; else empty."""
+    mark = "error became 0.0: "
+    notes = [[note for note in record.get("notes", ()) if note.startswith(mark)] for record in outcomes]
+    return notes[0][0].removeprefix(mark) if all(found and found == notes[0] for found in notes) else ""
 
 
 def _missing(record: dict[str, Any]) -> str:
@@ -343,10 +352,3 @@ def _missing(record: dict[str, Any]) -> str:
 def missing_reason(names: Sequence[str]) -> str:
     """Names the packages and the command that installs them."""
     return f"the old reward needs {', '.join(names)}, not installed here: {install_command(names)}"
-
-
-def tape_settings(launch: Launch, mined: Mined) -> dict[str, Any] | None:
-    """Settings of the taped HTTP answers when the reward talks to a server, else None."""
-    if not {"http", "judge"} & set(launch.reward.traits):
-        return None
-    return {"literals": [text for text in mined.literals if len(text) <= 24][:24], "keys": list(mined.keys)[:24]}

@@ -99,8 +99,9 @@ def _follow_up(
     seconds: float,
 ) -> FollowUp | None:
     """Puts inputs that show survivors to both sides; a survivor that differs on one where both agree is caught."""
-    lost = [place for place in range(len(versions)) if records[place].get("input")]
-    asked = ask(context, launch, frozen, [records[place]["input"] for place in lost]) if lost else None
+    lost = [place for place in range(len(versions)) if records[place]["kind"] == "survived"]
+    shown = [found for place in lost if (found := records[place].get("input"))]
+    asked = ask(context, launch, frozen, shown) if shown else None
     if asked is None:
         return None
     survivors = [versions[place] for place in lost]
