@@ -22,6 +22,9 @@ TOOLS = json.dumps([{"type": "function", "function": {"name": name}} for name in
         ("tool_selection", {}, ["a", "b"]),
         ("tools_kwargs", {"tools_kwargs": {"b": {"create_kwargs": {"x": 1}}}}, ["b"]),
         ("tools_kwargs", {}, []),
+        ("tools_kwargs", {"tools_kwargs": True}, []),
+        ("tool_selection", {"tool_selection": "b"}, ["a", "b"]),
+        ("tool_selection", {"tool_selection": [["b"]]}, []),
     ],
 )
 def test_shown_tools(

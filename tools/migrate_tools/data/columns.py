@@ -106,11 +106,12 @@ def shown_tools(plan: ConvertPlan, metadata: Any) -> Any:
     texts = []
     for chosen in names:
         if plan.tools_by == "tools_kwargs":
-            chosen = [name for name, value in (chosen or {}).items() if value is not None]
-        elif not chosen:
+            given = chosen if isinstance(chosen, dict) else {}  # verl stops at any other
+            chosen = [name for name, value in given.items() if value is not None]
+        elif not isinstance(chosen, list) or not chosen:
             texts.append(plan.tools)
             continue
-        texts.append(json.dumps([known[name] for name in chosen if name in known], ensure_ascii=False))
+        texts.append(json.dumps([known[name] for name in chosen if str(name) in known], ensure_ascii=False))
     return pa.array(texts, pa.string())
 
 

@@ -145,7 +145,7 @@ def schema_difference(shown: list[Any], rows: Sequence[Mapping[str, Any]], by: s
     for number, row in enumerate(rows):
         chosen = (row.get("extra_info") or {}).get(by)
         if by == "tools_kwargs":
-            chosen = [name for name, value in (chosen or {}).items() if value is not None]
+            chosen = [name for name, value in (chosen if isinstance(chosen, dict) else {}).items() if value is not None]
             shown = [known[name] for name in chosen if name in known]
         elif by:
             shown = [known[name] for name in chosen or known if name in known]

@@ -218,6 +218,8 @@ def _train(args: Namespace, rollout: Rollout, script: Script, data: Dataset, rep
     groups = take_prompts(args, data.samples, args.rollout_batch_size, per_prompt)
     _announce(args, script, groups)
     groups = rollout.run(groups, sampling_params(args))
+    for text in rollout.failures:  # the cause, before what it leads to
+        report.fail(text)
     samples = [sample for group in groups for sample in group]
     report.data["rollout"] = {
         "prompts": len(groups),
