@@ -249,6 +249,10 @@ def verify(
     parity_cases: ParityCases = None,
     parity_seconds: ParitySeconds = None,
     rollouts: Rollouts = None,
+    rung: Annotated[
+        list[int] | None,
+        typer.Option(help="Climb this rung alone (0 to 6; may be given several times).", min=0, max=6),
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Climb the ladder of checks again on an example that is already there."""
@@ -262,6 +266,7 @@ def verify(
         contract=contract_file,
         as_json=as_json,
         size=command.ParitySize(parity_cases, parity_seconds, tuple(rollouts or ())),
+        only=frozenset(rung) if rung else None,
     )
 
 

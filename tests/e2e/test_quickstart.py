@@ -102,8 +102,9 @@ def test_verify_accepts_the_example_and_notices_a_spoiled_one(
     script = example / "run_quickstart.sh"
     script.write_text(script.read_text().replace("--rollout-batch-size", "--rollout-batchsize"))
     capsys.readouterr()
-    assert run_cli(["verify", str(example), "--sandbox", "bubblewrap"]) == 1
+    assert run_cli(["verify", str(example), "--sandbox", "bubblewrap", "--rung", "1"]) == 1
     said = capsys.readouterr().out
+    assert "only rung 1 was climbed" in said
     assert "edited since it was written: examples/quickstart/run_quickstart.sh" in said
     assert "--rollout-batchsize" in said
 

@@ -67,12 +67,17 @@ def verify(
     contract: Path | None,
     as_json: bool,
     size: ParitySize = ParitySize(),  # noqa: B008
+    only: frozenset[int] | None = None,
 ) -> int:
-    """Every rung that can be climbed here; returns the exit code of the verdict."""
+    """Every rung that can be climbed here, or some alone; returns the exit code of the verdict.
+
+    Args:
+        only: these rungs; the verdict then speaks of nothing else.
+    """
     found = find_example(example_dir)
     relax = _relax(found, relax_version, contract)
     found = replace(found, document=_resized(found.document, size.options()))
-    return _climb(found, None, sandbox=sandbox, relax_version=relax, as_json=as_json)
+    return _climb(found, only, sandbox=sandbox, relax_version=relax, as_json=as_json)
 
 
 def smoke(
@@ -131,7 +136,10 @@ def _climb(
         work.mkdir()
         stage_example(found.example, stage)
         kept, moved = movable(recipe, translations)
-        rungs = only if only is not None else (WITHOUT_RECIPE if why else frozenset(range(7)))
+        possible = WITHOUT_RECIPE if why else frozenset(range(8))
+        rungs = possible & (only if only is not None else frozenset(range(7)))
+        if not rungs:
+            raise UsageError(f"none of the rungs {_listed(only)} can be climbed: {why}", "leave --rung out")
         frozen = {}
         if 3 in rungs:
             for launch in kept.launches:
@@ -141,7 +149,7 @@ def _climb(
         draft = Draft(moved, found.example)
         checks = [
             *engine.check(kept, draft, frozen, request, stage, work, rungs=rungs),
-            *engine.smoke(kept, draft, request, stage, work),
+            *(engine.smoke(kept, draft, request, stage, work) if only is None or only >= SMOKE_RUNGS else ()),
         ]
     verdict = worst([checks_verdict(checks), *(launch_verdict(item) for item in moved)])
     if unproven_edits(found.document):
@@ -149,7 +157,7 @@ def _climb(
     if as_json:
         print(json.dumps(_as_document(found, verdict, why, checks), indent=1, ensure_ascii=False))
     else:
-        print("\n".join(_page(algo, found, verdict, why, checks)))
+        print("\n".join(_page(algo, found, verdict, why, checks, only)))
     return EXIT_CODES[verdict]
 
 
@@ -244,8 +252,16 @@ def _as_document(found: Found, verdict: str, why: str, checks: Sequence[CheckRes
     }
 
 
-def _page(algo: str, found: Found, verdict: str, why: str, checks: Sequence[CheckResult]) -> Iterable[str]:
+def _listed(rungs: frozenset[int] | None) -> str:
+    return ", ".join(map(str, sorted(rungs or ())))
+
+
+def _page(
+    algo: str, found: Found, verdict: str, why: str, checks: Sequence[CheckResult], only: frozenset[int] | None
+) -> Iterable[str]:
     yield f"{algo}: {verdict}"
+    if only is not None and not only >= SMOKE_RUNGS:
+        yield f"only rung {_listed(only)} was climbed; the verdict speaks of nothing else"
     if found.edited:
         yield f"edited since it was written: {', '.join(found.edited)}"
     if why:
