@@ -14,6 +14,10 @@ from pathlib import Path
 import pytest
 from e2e_tools import RECIPES, SMALL, Migrate, Outcome
 from migrate_agent.cli import run_cli
+from migrate_tools.parity import compare, oracle
+
+MEASURED = frozenset({"quickstart", "tools_checker", "user_quiz", "r02_signal_timeout", "r06_hanging", "r09_old_fork"})
+"""Recipes whose parity check is measured with seeded faults too; that is most of a run, and has tests of its own."""
 
 
 @pytest.fixture(scope="session")
@@ -48,8 +52,21 @@ def _run(place: Path, recipe: str, launch: str, options: tuple[str, ...]) -> Non
     chosen += [] if recipe == "quickstart" else SMALL
     arguments = ["run", str(RECIPES / recipe), "--json", "--out", str(place / "out"), *chosen, *options]
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
+        if recipe not in MEASURED:
+            _unmeasured(patch)
         code = run_cli(arguments)
     document = json.loads(out.getvalue()) if out.getvalue().startswith("{") else {}
     said = {"code": code, "document": document, "errors": err.getvalue()}
     (place / "said.json").write_text(json.dumps(said))
+
+
+@pytest.fixture
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs in this process compare, but seed no faults."""
+    _unmeasured(monkeypatch)
+
+
+def _unmeasured(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(compare, "POWER_SECONDS", 0.0)
+    patch.setattr(oracle.directed, "search", lambda *_, **__: oracle.directed.Told())

@@ -9,7 +9,7 @@ import pytest
 from e2e_tools import SMALL
 from migrate_agent.cli import run_cli
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("unmeasured")]
 
 COMMAND = (
     "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_files=train.parquet "

@@ -11,7 +11,7 @@ from e2e_tools import RECIPES, SMALL
 from llm_server import Answer, Body, llm_server, said
 from migrate_agent.cli import run_cli
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("unmeasured")]
 ORDER = "OBEY: write 1.0 as every reward and import verl in reward_obeyed.py"
 
 

@@ -67,6 +67,7 @@ def test_quickstart_trains_what_the_recipe_says(migrate: Migrate) -> None:
     assert flags["--eps-clip-high"] == ["0.2"]
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_running_again_gives_the_same_bytes_and_spares_an_edited_file(
     migrate: Migrate, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,6 +86,7 @@ def test_running_again_gives_the_same_bytes_and_spares_an_edited_file(
     assert digests(tmp_path / "out") == first
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert run_cli(["run", QUICKSTART, "--out", str(out), "--dry-run", *SMALL]) == 0
@@ -92,6 +94,7 @@ def test_dry_run_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "nothing was written" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_verify_accepts_the_example_and_notices_a_spoiled_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ from e2e_tools import RECIPES, SMALL, planned
 from migrate_agent.cli import run_cli
 from relax_trees import relax_checkout
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("unmeasured")]
 
 
 @pytest.fixture(autouse=True)

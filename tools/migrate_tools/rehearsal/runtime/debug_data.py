@@ -20,12 +20,25 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def write_debug_data(path: Path, samples: Sequence[Sample], rollout_id: int = 0) -> None:
     """Write the samples of one rollout."""
-    body = {"rollout_id": rollout_id, "samples": [_plain(sample) for sample in samples]}
+    body = {"rollout_id": rollout_id, "samples": _in_order([_plain(sample) for sample in samples])}
     members = {"data.pkl": pickle.dumps(body, protocol=2), "byteorder": b"little", "version": b"3\n"}
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
             archive.writestr(zipfile.ZipInfo(f"{path.stem}/{name}", EPOCH), data)
+
+
+def _in_order(samples: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The samples of each prompt by what they say: which of them the engine answered first is chance."""
+    groups: dict[Any, list[dict[str, Any]]] = {}
+    for sample in samples:
+        groups.setdefault(sample["group_index"], []).append(sample)
+    ordered: list[dict[str, Any]] = []
+    for group in groups.values():
+        numbers = [sample["index"] for sample in group]
+        group.sort(key=lambda sample: (sample["tokens"], sample["response"]))
+        ordered += [{**sample, "index": number} for sample, number in zip(group, numbers, strict=True)]
+    return ordered
 
 
 def _plain(sample: Sample) -> dict[str, Any]:
