@@ -77,6 +77,21 @@ def test_debug_data_is_a_pickle_in_a_zip_archive(tmp_path: Path) -> None:
     assert (body["samples"][0]["spec_info"], body["samples"][0]["prefix_cache_info"]) == ({}, {})
 
 
+def test_debug_data_does_not_tell_which_request_came_first(tmp_path: Path) -> None:
+    answers = [Sample(group_index=group, tokens=[group, token]) for group in (1, 0) for token in (5, 7, 6)]
+    for name, order in (("a", (0, 1, 2, 3, 4, 5)), ("b", (2, 0, 1, 5, 4, 3))):
+        samples = [answers[place] for place in order]
+        for number, sample in enumerate(samples):
+            sample.index = number
+        write_debug_data(tmp_path / name / "0.pt", samples)
+    assert (tmp_path / "a" / "0.pt").read_bytes() == (tmp_path / "b" / "0.pt").read_bytes()
+    with zipfile.ZipFile(tmp_path / "a" / "0.pt") as archive:
+        body = pickle.loads(archive.read("0/data.pkl"))
+    assert [(item["index"], item["tokens"]) for item in body["samples"][:4]] == [
+        (0, [1, 5]), (1, [1, 6]), (2, [1, 7]), (3, [0, 5]),
+    ]  # fmt: skip
+
+
 @pytest.mark.torch
 def test_debug_data_is_read_by_torch(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from migrate_tools.model import InteractionSpec, MultiTurn, ToolSpec
+from migrate_tools.model import AgentLoopSpec, InteractionSpec, MultiTurn, ToolSpec
 from migrate_tools.verl.example_rows import with_turns
 
 ROW = {
@@ -27,3 +27,10 @@ def test_arguments_of_tools_and_users() -> None:
 
 def test_functions_and_loops_take_nothing_of_a_row() -> None:
     assert with_turns([ROW], MultiTurn(tools=(PLAIN,)), "prompt") == (ROW,)
+
+
+def test_rows_name_the_loop_where_no_default_does() -> None:
+    loop = AgentLoopSpec(name="graph", class_name="a.Graph", file="a.py")
+    (row,) = with_turns([ROW], MultiTurn(loops=(loop,), default_loop="single_turn_agent"), "prompt")
+    assert row["agent_name"] == "graph"
+    assert with_turns([ROW], MultiTurn(loops=(loop,), default_loop="graph"), "prompt") == (ROW,)

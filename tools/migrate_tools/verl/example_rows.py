@@ -102,11 +102,13 @@ def make_rows(
 
 
 def with_turns(rows: Sequence[dict[str, Any]], turns: MultiTurn, prompt_key: str) -> tuple[dict[str, Any], ...]:
-    """The rows with what verl wants of rows for tools and simulated users: tools_kwargs and interaction_kwargs.
+    """The rows with what verl wants of rows for tools, simulated users and agent loops.
 
-    The names are those of verl's own preparation scripts (examples/data_preprocess, 0.4 to 0.7).
+    These are tools_kwargs, interaction_kwargs, and agent_name where no default loop of the recipe answers. The first
+    names are those of verl's own preparation scripts (examples/data_preprocess, 0.4 to 0.7).
     """
     made = []
+    loops = [loop.name for loop in turns.loops]
     for row in rows:
         truth = (row.get("reward_model") or {}).get("ground_truth")
         extra = dict(row.get("extra_info") or {})
@@ -118,7 +120,8 @@ def with_turns(rows: Sequence[dict[str, Any]], turns: MultiTurn, prompt_key: str
             extra["interaction_kwargs"] = {
                 "name": turns.interactions[0].name, "query": query, "ground_truth": truth,
             }  # fmt: skip
-        made.append({**row, "extra_info": extra} if extra else row)
+        chosen = {} if turns.default_loop in loops or not loops else {"agent_name": loops[0]}
+        made.append({**row, **({"extra_info": extra} if extra else {}), **chosen})
     return tuple(made)
 
 
