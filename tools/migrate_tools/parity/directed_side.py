@@ -154,10 +154,13 @@ class Search:
         )
 
     def _outcome(self, function: Any, call: managers.Call) -> tuple[Any, ...]:
+        started = self._started
         try:
             with hanging.within(TRY_SECONDS):
                 record = managers.score(self._manager, function, call, self._loop, watched=False)
         except hanging.Hanging:
+            if self._started > started:
+                os._exit(1)  # what the call started still runs: it ends with this worker
             return hanging.OUTCOME
         except Exception as error:
             return ("exception", type(error).__name__)

@@ -36,6 +36,8 @@ class Found:
     """Inputs that were tried."""
     telling: frozenset[Case] = frozenset()
     """Cases that did something that none before them did."""
+    ended: frozenset[Case] = frozenset()
+    """Cases that were run and ended."""
 
 
 def search(
@@ -105,7 +107,9 @@ def _found(place: Path, given: Sequence[Case], runs: int) -> Found:
     result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     logged = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     ran = [Case(**entry["case"]) for entry in logged if "case" in entry]
+    pairs = zip(logged, [*logged[1:], {"case": None}], strict=True)
+    ended = frozenset(Case(**one["case"]) for one, after in pairs if "case" in one and "case" not in after)
     cut = "" if len(ran) >= runs else f"time ended the search for inputs after {len(ran)} of {runs}"
     chosen = [ran[number] for number in result["chosen"]]
     telling = frozenset(ran[number] for number in result["telling"])
-    return Found([*chosen, *given[len(ran) :]], result["coverage"], cut, result["seconds"], len(ran), telling)
+    return Found([*chosen, *given[len(ran) :]], result["coverage"], cut, result["seconds"], len(ran), telling, ended)

@@ -104,7 +104,7 @@ def freeze(
         job,
         folder,
         given,
-        found.cases,
+        [case for case in found.cases if case in found.ended],
         code=sources.code,
         entry=sources.entry,
         budget=budget.cases,
