@@ -88,7 +88,12 @@ def test_a_fork_storm_ends_its_case_only(bench: Callable[..., Any], monkeypatch:
 
 
 @pytest.mark.jail
-def test_a_hundred_megabytes_and_more_end_no_run(bench: Callable[..., Any]) -> None:
+def test_a_hundred_megabytes_and_more_end_no_run(bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from migrate_tools.parity import directed
+
+    monkeypatch.setattr(
+        directed, "search", lambda *_, **__: directed.Told()
+    )  # the cases alone, in time for all of them
     scorer = """
         import zlib
 
@@ -104,7 +109,7 @@ def test_a_hundred_megabytes_and_more_end_no_run(bench: Callable[..., Any]) -> N
                     hoard.append("z" * (64 << 20))
             return {"score": float(ground_truth in solution_str), "seen": ""}
     """
-    frozen = bench(scorer).freeze(cases=60)
+    frozen = bench(scorer).freeze(cases=60, seconds=90.0)
     assert frozen.reason == ""
     found: dict[int, dict[str, Any]] = {}
     for case, record in zip(frozen.cases(), frozen.outcomes(), strict=True):

@@ -160,13 +160,18 @@ def test_jobs_run_side_by_side(box: Sandbox) -> None:
 
 
 def test_interrupt_leaves_nothing(box: Sandbox, marker) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits that it is ignored
+
     def interrupt() -> None:
         if marker.seen():
             os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt):
-        box.run(Job(("bash", "-c", "sleep 30; :", marker.word)))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            box.run(Job(("bash", "-c", "sleep 30; :", marker.word)))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert marker.gone()
 
 
