@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from migrate_tools.parity.equivalent_keys import default_never_used, row_never_read, told_but_unread
-from migrate_tools.parity.equivalent_match import one_choice, only_whether_it_matches, whole_anyway
+from migrate_tools.parity.equivalent_match import end_taken, one_choice, only_whether_it_matches, whole_anyway
 from migrate_tools.parity.equivalent_none import never_none_is_asked
 from migrate_tools.parity.equivalent_setup import imports_alone, workers_of_a_pool
 from migrate_tools.parity.equivalent_text import not_there_to_remove
@@ -146,10 +146,8 @@ def _cannot_fail(value: ast.expr) -> bool:
 
 def only_one_item(code: Code, edit: Edit) -> str:
     """First and last are one where the length was just found to be one."""
-    if edit.operator != "first for last match" or edit.text not in ("0", "-1"):
-        return ""
-    subscript = code.parents.get(edit.node)
-    if not isinstance(subscript, ast.Subscript):
+    subscript = end_taken(code, edit)
+    if subscript is None:
         return ""
     wanted = f"len({code.segment(subscript.value)}) == 1"
     for item in code.above(subscript):

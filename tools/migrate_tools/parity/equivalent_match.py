@@ -113,12 +113,18 @@ def _named_truth(code: Code, call: ast.Call) -> bool:
     return all(isinstance(name.ctx, ast.Store) or _is_truth(code, name) for name in loads)
 
 
+def end_taken(code: Code, edit: Edit) -> ast.Subscript | None:
+    """What takes the first for the last, or the last for the first; None for any other change."""
+    if edit.operator != "first for last match" or edit.text not in ("0", "-1"):
+        return None
+    subscript = code.parents.get(edit.node)
+    return subscript if isinstance(subscript, ast.Subscript) else None
+
+
 def one_choice(code: Code, edit: Edit) -> str:
     """The first and the last of the choices of a chat completion, of which nobody asks for more than one."""
-    if edit.operator != "first for last match" or edit.text not in ("0", "-1"):
-        return ""
-    subscript = code.parents.get(edit.node)
-    if not isinstance(subscript, ast.Subscript):
+    subscript = end_taken(code, edit)
+    if subscript is None:
         return ""
     held = subscript.value
     key = text(held.slice) if isinstance(held, ast.Subscript) else getattr(held, "attr", "")

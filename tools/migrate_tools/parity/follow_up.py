@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class FollowUp:
     olds: list[Record]
     news: list[Record]
     verdicts: list[CaseVerdict]
-    cases: list[dict[str, Any]] = field(default_factory=list)
+    cases: list[dict[str, Any]]
 
     @property
     def wrong(self) -> list[int]:
@@ -62,7 +62,8 @@ def ask(context: Context, launch: Launch, frozen: FrozenCases, shown: Sequence[M
     fresh_folder(folder)
     for name in frozen.row_files:
         shutil.copyfile(frozen.folder / name, folder / name)
-    cases, files = _cases(launch, frozen, shown, folder)
+    rows = load_rows(frozen.folder, frozen.row_files, "python")
+    cases, files = _cases(launch, frozen, rows, shown, folder)
     if not cases:
         return None
     job = oracle.old_job(context.recipe, launch, frozen, seconds=max(SECONDS, frozen.meta["seconds"]))
@@ -71,11 +72,11 @@ def ask(context: Context, launch: Launch, frozen: FrozenCases, shown: Sequence[M
     runs = oracle.run_old(context.sandbox, context.recipe, launch, job, folder, lines, folder.parent / "old")
     if isinstance(runs, str):
         return None
-    own, strange = len(load_rows(frozen.folder, frozen.row_files, "python")), set(frozen.meta.get("strange", ()))
-    outcomes = []
-    for case, one, other in zip(cases, *(run["records"] for run in runs), strict=True):
-        odd = one["kind"] == "exception" and (case.row >= own or case.row in strange)
-        outcomes.append({**one, "stable": oracle.agree(one, other), **({"strange": True} if odd else {})})
+    strange = set(frozen.meta.get("strange", ()))
+    outcomes = [
+        oracle.of_both_runs(one, other, strange=case.row >= len(rows) or case.row in strange)
+        for case, one, other in zip(cases, *(run["records"] for run in runs), strict=True)
+    ]
     more = close(folder, {**frozen.meta, "rows": job["rows"], "telling": []}, lines, outcomes)
     new_job = build_job(context, launch, more, job["total_seconds"])
     place = folder.parent / "new"
@@ -88,11 +89,14 @@ def ask(context: Context, launch: Launch, frozen: FrozenCases, shown: Sequence[M
 
 
 def _cases(
-    launch: Launch, frozen: FrozenCases, shown: Sequence[Mapping[str, Any]], folder: Path
+    launch: Launch,
+    frozen: FrozenCases,
+    rows: Sequence[dict[str, Any]],
+    shown: Sequence[Mapping[str, Any]],
+    folder: Path,
 ) -> tuple[list[Case], list[str]]:
     """A case each, without repeats, and the row files that were added for them."""
     data, family = launch.data, next(item for item in texts.ALL if item.name == frozen.meta["family"])
-    rows = load_rows(frozen.folder, frozen.row_files, "python")
     made: list[dict[str, Any]] = []
     drafted: list[tuple[Case, int | None]] = []
     for item in shown:

@@ -5,13 +5,14 @@ transformers, which verl asks for the schemas, is not here: its one function giv
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from migrate_tools.parity.moved import load_file
 
 FILE = "verl/tools/function_tool.py"
 
@@ -35,7 +36,7 @@ def load(job: Mapping[str, Any]) -> FunctionTools:
     if not specs:
         return FunctionTools([], {"FunctionTool": NoFunctionTool})
     _put_transformers({spec["class_name"]: spec["parameters"] for spec in specs})
-    module: Any = _module(Path(job["loop_root"]) / FILE)
+    module: Any = load_file("verl.tools.function_tool", Path(job["loop_root"]) / FILE)
     names = ("FunctionTool", "normalize_function_tool_return")
     tools = module.load_function_tools_from_path(specs[0]["file"])
     prefix = f"{tools[0].fn.__module__}." if tools else ""
@@ -51,14 +52,3 @@ def _put_transformers(schemas: Mapping[str, Any]) -> None:
     utils.get_json_schema = get_json_schema  # type: ignore[attr-defined]
     package.utils = utils  # type: ignore[attr-defined]
     sys.modules["transformers"], sys.modules["transformers.utils"] = package, utils
-
-
-def _module(path: Path) -> types.ModuleType:
-    name = "verl.tools.function_tool"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(str(path))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module

@@ -41,6 +41,15 @@ def load(name: str, file: Path) -> types.ModuleType:
             importlib.import_module(package)
         except ImportError:  # a package that nobody has: the module stands alone
             name = name.rpartition(".")[2]
+    return load_file(name, file)
+
+
+def load_file(name: str, file: Path) -> types.ModuleType:
+    """The file as a module of this name, which other modules then find.
+
+    Raises:
+        ImportError: the file is no Python module.
+    """
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ImportError(str(file))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
-import importlib.util
 import json
 import os
 import random
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.parity import children, clock, manager_check, managers, stubs, supervise, told
+from migrate_tools.parity.moved import load_file
 from migrate_tools.parity.probes import Notes, compile_probed
 from migrate_tools.parity.sandbox_data import load_cases, load_rows
 
@@ -168,12 +168,7 @@ def load_function(scorer: Mapping[str, Any]) -> Callable[..., Any]:
     elif scorer.get("fragment"):
         module = fragment(Path(scorer["file"]))
     else:
-        spec = importlib.util.spec_from_file_location("custom_module", scorer["file"])
-        if spec is None or spec.loader is None:
-            raise ImportError(scorer["file"])
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["custom_module"] = module
-        spec.loader.exec_module(module)
+        module = load_file("custom_module", Path(scorer["file"]))
     function = getattr(module, scorer["function"])
     if not callable(function):
         raise TypeError(f"{scorer['function']} is not callable")

@@ -260,11 +260,8 @@ def _closed(
     for case, one, other in zip(cases, first, second, strict=True):
         if "skipped" in (one["kind"], other["kind"]):
             continue
-        one["stable"] = agree(one, other)
-        if one["kind"] == "exception" and case.row in strange:
-            one["strange"] = True
         kept.append(case.line())
-        outcomes.append(one)
+        outcomes.append(of_both_runs(one, other, strange=case.row in strange))
     told = {case.line() for case in meta["telling"]}
     telling = [number for number, line in enumerate(kept) if line in told]
     meta |= {
@@ -280,6 +277,12 @@ def _closed(
     if not reason:
         reason, missing = _whole_run_reason(outcomes, traits, made_up=meta["rows_from"] == "made_up")
     return close(folder, {**meta, "reason": reason, "missing": missing}, kept, outcomes)
+
+
+def of_both_runs(one: dict[str, Any], other: dict[str, Any], *, strange: bool) -> dict[str, Any]:
+    """The first run's record, with what the second says of it; `strange`: its row is one that the data cannot hold."""
+    odd = {"strange": True} if strange and one["kind"] == "exception" else {}
+    return {**one, "stable": agree(one, other), **odd}
 
 
 def agree(one: dict[str, Any], other: dict[str, Any]) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 
 from migrate_tools.parity import minitorch
 from migrate_tools.parity.managers import Call
+from migrate_tools.parity.moved import load_file
 from migrate_tools.parity.told import as_columns
 from migrate_tools.parity.values import encode, type_name
 
@@ -326,13 +327,7 @@ def _is_manager(value: Any) -> bool:
 def _load(real: RealManager) -> Any:
     if real.module:
         return importlib.import_module(real.module)
-    spec = importlib.util.spec_from_file_location("custom_manager", real.file)
-    if spec is None or spec.loader is None:
-        raise ImportError(real.file)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["custom_manager"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_file("custom_manager", Path(real.file))
 
 
 def _fragment(path: Path) -> Any:
