@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import importlib
-import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence

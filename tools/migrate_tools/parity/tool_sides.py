@@ -13,7 +13,6 @@ import asyncio
 import base64
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import io
 import itertools
@@ -307,13 +306,7 @@ def _put_stand_ins() -> None:
 
 def _put_module(name: str, file: str) -> types.ModuleType:
     """One of the files that stand in for a package in the example, under the package's name."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / "relax" / "turns" / file)
-    if spec is None or spec.loader is None:
-        raise ImportError(file)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    return moved.load_file(name, Path(__file__).parents[1] / "relax" / "turns" / file)
 
 
 def _load_class(spec: Mapping[str, Any]) -> Any:
@@ -367,12 +360,7 @@ def _parser(verl_root: str, name: str) -> Any:
     loop = types.ModuleType("verl.utils.ray_utils")
     loop.get_event_loop = asyncio.get_running_loop  # type: ignore[attr-defined]
     sys.modules["verl.utils.ray_utils"] = loop
-    spec = importlib.util.spec_from_file_location("verl_tool_parser", Path(verl_root) / PARSER_FILE)
-    if spec is None or spec.loader is None:
-        raise ImportError(PARSER_FILE)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["verl_tool_parser"] = module
-    spec.loader.exec_module(module)
+    module: Any = moved.load_file("verl_tool_parser", Path(verl_root) / PARSER_FILE)
     return module.ToolParser.get_tool_parser(name, _Text())
 
 
