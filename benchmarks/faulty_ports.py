@@ -4,8 +4,10 @@
 
 For each recipe in `faulty_ports/` the old answers are recorded once. All faulty ports then run in one process on the
 cases; the first record of a port that differs is judged by the rules of the parity check. A port without one is put in
-the place of the generated reward and compared by the check that `migrate-agent run` uses, as are all right ports.
-Prints a Markdown table and the survivors.
+the place of the generated reward and goes through the whole check that `migrate-agent run` and `verify` use, further
+cases for seeded faults and for differences from the rules' module included; so do all right ports. A port is refused
+when an answer differs; one that is only called too weakly tested is not counted. Prints a Markdown table and the
+survivors.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,7 +40,13 @@ from migrate_tools.parity.verdicts import judge
 HERE = Path(__file__).parent / "faulty_ports"
 SCORERS = ("amount", "boxed", "dispatch", "lookup", "screen")
 HALVES = ("open", "heldout")
+CASES, SEEDED, EDITED = "cases", "seeded", "edited"
+"""What refuses a port: the frozen cases, further cases for seeded faults, or those for its differences from the rules'
+module."""
 SCORER_MARK, WRAPPER_MARK = "# --- scorer\n", "# --- reward manager\n"
+
+
+HEAD = "| scorer | half | faults | equivalent | by cases | by seeded faults | by differences | caught | share |"
 
 
 @dataclass(frozen=True)
@@ -86,12 +94,12 @@ class Bench:
     path: Path
     seconds: float = 0.0
 
-    def refused(self, ports: Sequence[str]) -> list[bool]:
-        """For each port, whether the check refuses it."""
+    def refused(self, ports: Sequence[str]) -> list[str]:
+        """For each port what refuses it: the cases, further cases, or empty."""
         launch = self.context.recipe.launches[0]
         assert self.context.cases is not None
         frozen = self.context.cases[launch.name]
-        assert self.check(self.port).status == "passed"
+        assert self.check(self.port, thorough=False).status == "passed"
         place = self.context.work / "parity" / launch.name / "new"
         news = json.loads((place / "new.json").read_text("utf-8"))["records"]
         cases, olds = frozen.cases(), frozen.outcomes()
@@ -105,15 +113,34 @@ class Bench:
         for port, result in zip(ports, answer.get("versions") or [{}] * len(ports), strict=True):
             record = result.get("record")
             certain = record is not None and judge(olds[result["case"]], record, known).kind == "mismatch"
-            seen.append(certain or self.check(port).status == "failed")
+            seen.append(CASES if certain else self.refused_by(port))
         return seen
 
-    def check(self, port: str) -> CheckResult:
-        """The check's result for a port."""
+    def refused_by(self, port: str) -> str:
+        """What shows a difference: the cases, further cases for seeded faults, those for differences, or nothing."""
+        result = self.check(port, edited=False)
+        if differs(result):
+            return SEEDED if "further" in result.evidence else CASES
+        return EDITED if differs(self.check(port)) else ""
+
+    def check(self, port: str, *, thorough: bool = True, edited: bool = True) -> CheckResult:
+        """The check's result for a port.
+
+        Args:
+            edited: the rules' module is known, as for a draft that a model or a user changed.
+        """
         self.path.write_text(port, encoding="utf-8")
         launch = self.context.recipe.launches[0]
         assert self.context.cases is not None
-        return run_parity(self.context, launch, self.context.cases[launch.name], thorough=False)
+        known = {self.path.relative_to(self.context.stage).as_posix(): self.port} if edited else {}
+        context = replace(self.context, by_rules=known)
+        return run_parity(context, launch, self.context.cases[launch.name], thorough=thorough)
+
+
+def differs(result: CheckResult) -> bool:
+    """True when an answer differs or the port could not be run; not for one that is only called too weakly tested."""
+    weak = "power" in result.evidence and not result.evidence["mismatches"]
+    return result.status == "failed" and not weak
 
 
 @dataclass
@@ -123,12 +150,14 @@ class Tally:
     caught: list[str] = field(default_factory=list)
     survived: list[Fault] = field(default_factory=list)
     equivalent: list[str] = field(default_factory=list)
+    by: dict[str, list[str]] = field(default_factory=dict)
+    """What refused the faults, beside the frozen cases."""
     misjudged: list[str] = field(default_factory=list)
     """Faults that were judged equivalent and yet are told apart by a case."""
     operators: Counter[str] = field(default_factory=Counter)
     missed: Counter[str] = field(default_factory=Counter)
 
-    def add(self, fault: Fault, seen: bool) -> None:
+    def add(self, fault: Fault, seen: str) -> None:
         """Counts one fault."""
         if fault.equivalent:
             (self.misjudged if seen else self.equivalent).append(fault.id)
@@ -136,9 +165,19 @@ class Tally:
         self.operators[fault.operator] += 1
         if seen:
             self.caught.append(fault.id)
+            self.by.setdefault(seen, []).append(fault.id)
         else:
             self.survived.append(fault)
             self.missed[fault.operator] += 1
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """How a right port that is written differently fares."""
+
+    false: bool
+    why: str
+    """Why it did not pass, or empty."""
 
 
 def faults(scorer: str, half: str) -> list[Fault]:
@@ -201,7 +240,7 @@ def prepare(scorer: str, folder: Path, cases: int | None, sandbox: Literal["auto
     )
     path = stage / "examples" / scorer / f"reward_{scorer}.py"
     bench = Bench(scorer, context, path.read_text("utf-8"), path, seconds)
-    right = bench.check(bench.port)
+    right = bench.check(bench.port, thorough=False)
     if right.status != "passed":
         raise SystemExit(f"{scorer}: the unchanged port does not pass: {right.summary}")
     print(f"{scorer}: {right.summary} (recorded in {seconds:.1f} s)", flush=True)
@@ -220,7 +259,7 @@ def main() -> None:
     options = parser.parse_args()
     halves = HALVES if options.half == "both" else () if options.half == "none" else (options.half,)
     tallies: dict[tuple[str, str], Tally] = {}
-    alarms: dict[str, str] = {}
+    alarms: dict[str, Alarm] = {}
     with tempfile.TemporaryDirectory() as place:
         Path(place).chmod(0o755)
         for scorer in options.scorer or SCORERS:
@@ -235,15 +274,15 @@ def main() -> None:
             if options.correct:
                 for name, text in correct_ports(scorer, bench.port):
                     result = bench.check(text)
-                    alarms[name] = "" if result.status == "passed" else f"{result.status}: {result.summary}"
+                    alarms[name] = Alarm(differs(result), "" if result.status == "passed" else result.summary)
             print("\n".join(report(tallies, alarms)), flush=True)
     if options.out:
         options.out.write_text(json.dumps(as_json(tallies, alarms), indent=1) + "\n", "utf-8")
 
 
-def report(tallies: dict[tuple[str, str], Tally], alarms: dict[str, str]) -> list[str]:
+def report(tallies: dict[tuple[str, str], Tally], alarms: dict[str, Alarm]) -> list[str]:
     """The tables."""
-    lines = ["", "| scorer | half | faults | equivalent | caught | share |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = ["", HEAD, "| --- " * HEAD.count(" | ") + "| --- |"]
     for (scorer, half), tally in tallies.items():
         lines.append(row(scorer, half, [tally]))
     for half in HALVES:
@@ -263,9 +302,10 @@ def report(tallies: dict[tuple[str, str], Tally], alarms: dict[str, str]) -> lis
         kinds = [f"{name} {count - missed[name]}/{count}" for name, count in sorted(total.items())]
         lines += ["", "By kind: " + ", ".join(kinds)]
     if alarms:
-        false = {name: why for name, why in alarms.items() if why}
-        lines.append(f"\nRight ports written differently: {len(alarms) - len(false)} of {len(alarms)} pass")
-        lines += [f"  false alarm {name}: {why}" for name, why in false.items()]
+        false = sum(item.false for item in alarms.values())
+        lines.append(f"\nRight ports written differently: {false} false alarms in {len(alarms)}")
+        words = {True: "false alarm", False: "no difference, and yet not passed"}
+        lines += [f"  {words[item.false]} {name}: {item.why}" for name, item in alarms.items() if item.why]
     return lines
 
 
@@ -275,22 +315,25 @@ def row(scorer: str, half: str, tallies: list[Tally]) -> str:
     counted = caught + sum(len(tally.survived) for tally in tallies)
     equivalent = sum(len(tally.equivalent) + len(tally.misjudged) for tally in tallies)
     share = f"{caught / counted:.1%}" if counted else "-"
-    return f"| {scorer} | {half} | {counted + equivalent} | {equivalent} | {caught} of {counted} | {share} |"
+    by = [str(sum(len(tally.by.get(name, ())) for tally in tallies)) for name in (CASES, SEEDED, EDITED)]
+    cells = [scorer, half, str(counted + equivalent), str(equivalent), *by, f"{caught} of {counted}", share]
+    return f"| {' | '.join(cells)} |"
 
 
-def as_json(tallies: dict[tuple[str, str], Tally], alarms: dict[str, str]) -> dict[str, Any]:
+def as_json(tallies: dict[tuple[str, str], Tally], alarms: dict[str, Alarm]) -> dict[str, Any]:
     """The same for programs."""
     return {
         "faults": {
             f"{scorer}/{half}": {
                 "caught": tally.caught,
+                "by": tally.by,
                 "survived": [fault.id for fault in tally.survived],
                 "equivalent": tally.equivalent,
                 "misjudged": tally.misjudged,
             }
             for (scorer, half), tally in tallies.items()
         },
-        "correct": alarms,
+        "correct": {name: asdict(item) for name, item in alarms.items()},
     }
 
 

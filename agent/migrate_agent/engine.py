@@ -27,6 +27,8 @@ class Draft:
 
     translations: tuple[Translation, ...]
     example: Example
+    by_rules: Example | None = None
+    """The example as the rules write it, where a model or a user may have changed it."""
 
 
 class Engine(Protocol):

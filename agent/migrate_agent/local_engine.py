@@ -244,6 +244,7 @@ class LocalEngine:
             stage=stage,
             sandbox=self.sandbox,
             work=work,
+            by_rules={item.path: item.text for item in draft.by_rules.files} if draft.by_rules else {},
             relax_version=request.relax_version,
             cases={name: opened(name, meta, work) for name, meta in frozen.items()},
         )

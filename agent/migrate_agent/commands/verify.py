@@ -15,7 +15,8 @@ from migrate_tools.model import CheckResult, Example, ExampleFile, Recipe, Trans
 
 from migrate_agent.commands.inspect import translate_all
 from migrate_agent.console import progress, table
-from migrate_agent.engine import Draft
+from migrate_agent.engine import Draft, Engine
+from migrate_agent.nodes.draft import written
 from migrate_agent.nodes.plan import movable
 from migrate_agent.nodes.test import stage_example
 from migrate_agent.relax_contract import choose, kept
@@ -146,7 +147,7 @@ def _climb(
                 answers = engine.freeze(kept, launch, request, work)
                 if answers is not None:
                     frozen[launch.name] = answers
-        draft = Draft(moved, found.example)
+        draft = Draft(moved, found.example, _by_rules(found, engine, kept, moved, request) if 3 in rungs else None)
         checks = [
             *engine.check(kept, draft, frozen, request, stage, work, rungs=rungs),
             *(engine.smoke(kept, draft, request, stage, work) if only is None or only >= SMOKE_RUNGS else ()),
@@ -180,6 +181,20 @@ def _recipe(found: Found, engine: Any, request: RunRequest) -> tuple[Recipe, tup
     if recipe.sha256 != found.document["recipe"]["sha256"]:
         return empty, (), f"its recipe {request.recipe} was changed since"
     return recipe, translate_all(engine, recipe, request), ""
+
+
+def _by_rules(
+    found: Found, engine: Engine, recipe: Recipe, translations: tuple[Translation, ...], request: RunRequest
+) -> Example | None:
+    """The example as the rules write it, when a user or a model has changed it since; None where they cannot."""
+    if not found.edited and not found.document.get("llm", {}).get("edits"):
+        return None
+    try:
+        taken = {launch.name: engine.extract(recipe, launch) for launch in recipe.launches}
+        extracted = {name: reward for name, reward in taken.items() if reward is not None}
+        return written(engine, recipe, engine.name_hooks(recipe, translations, extracted), extracted, request)
+    except RefusedInput:
+        return None
 
 
 def _request(found: Found, sandbox: str, relax_version: str) -> RunRequest:

@@ -90,7 +90,8 @@ def _new_first(state: RunState, context: Context, kept: dict[str, str]) -> RunSt
 def run_checks(state: RunState, context: Context) -> tuple[CheckResult, ...]:
     """Stages the draft and runs the ladder on it."""
     recipe, kept = movable(context.recipe(state), context.translations(state))
-    draft = Draft(kept, context.draft(state).example)
+    first = context.run.model(Example, state["first"]) if state.get("first") else None
+    draft = Draft(kept, context.draft(state).example, first)
     stage_example(draft.example, context.run.stage)
     frozen = {name: context.run.get(digest) for name, digest in state["oracle"].items()}
     results = context.engine.check(recipe, draft, frozen, context.request, context.run.stage, context.run.work)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ class Bench:
     stage: Path
     example: Example = field(default_factory=lambda: Example(algo="demo", files=()))
     translations: Sequence[Translation] = ()
+    by_rules: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def work(self) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from migrate_tools.model import MultiTurn
-from migrate_tools.parity import compare, oracle, told
+from migrate_tools.parity import compare, oracle, power, told
 from migrate_tools.parity.frozen import FrozenCases
 from migrate_tools.parity.row_changes import RowChange, leaves, split, told_after
 from parity_wrapper import WRAPPER
@@ -78,10 +78,48 @@ def test_a_fault_that_only_further_cases_see_fails_the_check(
     result = compare.run_parity(made, made.launch, weakened(made, monkeypatch, lambda raw: raw == raw.strip()))
 
     assert result.status == "failed"
-    assert "further cases, made for seeded faults, differ" in result.summary
+    assert "further cases, made for seeded faults and edits, differ" in result.summary
     first = result.evidence["first_mismatches"][0]
     assert (first["old"], first["new"]) == (0.0, 1.0)
     assert result.evidence["smallest"]
+
+
+@pytest.mark.jail
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("known", [False, True], ids=["rules unknown", "rules known"])
+def test_an_edit_is_searched_for_where_it_differs_from_the_rules(
+    bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    made = bench(CLIPPED, CLIPPED.replace("-300", "-317"))
+    frozen = weakened(made, monkeypatch, lambda raw: len(raw) < 200)
+    name = "examples/demo/reward_demo.py"
+    draft = (made.stage / name).read_text("utf-8")
+    made.by_rules = {name: draft.replace("-317", "-300")} if known else {}
+    monkeypatch.setattr(power, "seed_faults", lambda code: [])
+    result = compare.run_parity(made, made.launch, frozen)
+
+    assert result.status == ("failed" if known else "passed"), result.summary
+    assert ("edited" in result.evidence) == known
+    if known:
+        assert result.evidence["edited"]["places"] == 1
+        assert (result.evidence["first_mismatches"][0]["old"], result.evidence["first_mismatches"][0]["new"]) == (
+            0.0,
+            1.0,
+        )
+
+
+@pytest.mark.jail
+@pytest.mark.usefixtures("few")
+def test_an_edit_that_changes_nothing_passes(bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    made = bench(CLIPPED, CLIPPED.replace("1.0 if", "float(True) if"))
+    name = "examples/demo/reward_demo.py"
+    made.by_rules = {name: (made.stage / name).read_text("utf-8").replace("float(True) if", "1.0 if")}
+    result = compare.run_parity(made, made.launch, made.freeze(cases=40))
+
+    assert result.status == "passed", result.summary
+    assert result.evidence["edited"]["shown"] == 0
+    assert result.evidence["edited"]["tried"] > 1000
+    assert "none differs" in result.summary
 
 
 def several_turns(made: Any) -> Any:

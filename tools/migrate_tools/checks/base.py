@@ -38,6 +38,8 @@ class CheckContext:
     """Folder for the checks' own files."""
     cases: Mapping[str, FrozenCases] | None = None
     """Launch name -> frozen oracle of the parity check."""
+    by_rules: Mapping[str, str] = field(default_factory=dict)
+    """Path -> text of the example's files as the rules write them, where somebody else may have changed them."""
     relax_version: str = "latest"
     """A Relax version, or the file of a contract that was read from a checkout."""
     _made: dict[tuple[str, ...], Any] = field(default_factory=dict, repr=False, compare=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from migrate_tools.model import (
@@ -36,6 +36,7 @@ class Alone:
     sandbox: Sandbox
     work: Path
     translations: Sequence[Translation] = ()
+    by_rules: Mapping[str, str] = field(default_factory=dict)
 
 
 def certify(

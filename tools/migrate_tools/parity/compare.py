@@ -106,7 +106,9 @@ def _further(context: Context, launch: Launch, further: FollowUp, evidence: dict
     evidence["mismatches"], evidence["first_mismatches"] = len(wrong), shown
     _explain(context, launch, further.frozen, further.job, further.verdicts, evidence)
     why = further.verdicts[wrong[0]].why
-    return f"{len(wrong)} of {further.compared} further cases, made for seeded faults, differ; the first: {why}"
+    return (
+        f"{len(wrong)} of {further.compared} further cases, made for seeded faults and edits, differ; the first: {why}"
+    )
 
 
 def _guard(context: Context, launch: Launch) -> tuple[str, ...]:
@@ -316,4 +318,7 @@ def _summary(frozen: FrozenCases, evidence: dict[str, Any]) -> str:
             parts.append(f"for {caught['unshown']} no input was found that shows them")
     elif caught:
         parts.append(f"how much the cases see was not measured: {caught.get('why', 'nothing to change')}")
+    if edited := evidence.get("edited"):
+        told = f"{edited['shown']} differences were shown and put to both sides" if edited["shown"] else "none differs"
+        parts.append(f"not the rules' module: searched for where they part with {edited['tried']} inputs, {told}")
     return "; ".join(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -42,14 +42,27 @@ def focus(code: Code, node: ast.AST, after: str, values: Sequence[str]) -> dict[
     wide = list(ast.walk(function)) if function is not None else []
     near = [item for item in _texts(own, values) if item not in after]
     near += [item for item in _texts(new, values) if item not in before]
-    near += [*_texts(own, values), *_texts(around, values)]
-    numbers = [*_numbers(own), *_numbers(new), *_numbers(around), *_numbers(wide)]
-    pairs = [*_pairs(own, values), *_pairs(around, values), *_pairs(wide, values)]
+    return _found(
+        [*near, *_texts(own, values), *_texts(around, values)], (own, new, around, wide), (own, around, wide), values
+    )
+
+
+def focus_of(nodes: Sequence[ast.AST], values: Sequence[str]) -> dict[str, list[Any]]:
+    """The same for a change that is not one place: everything that stands in its nodes is near."""
+    return _found(_texts(nodes, values), (nodes,), (nodes,), values)
+
+
+def _found(
+    near: Iterable[str],
+    counted: Sequence[Sequence[ast.AST]],
+    paired: Sequence[Sequence[ast.AST]],
+    values: Sequence[str],
+) -> dict[str, list[Any]]:
     return {
         "near": list(dict.fromkeys(near))[:NEAR],
-        "far": list(dict.fromkeys(_texts(wide, values)))[:FAR],
-        "numbers": list(dict.fromkeys(numbers))[:NEAR],
-        "pairs": list(dict.fromkeys(pairs))[:FAR],
+        "far": list(dict.fromkeys(_texts(paired[-1], values)))[:FAR],
+        "numbers": list(dict.fromkeys(item for nodes in counted for item in _numbers(nodes)))[:NEAR],
+        "pairs": list(dict.fromkeys(item for nodes in paired for item in _pairs(nodes, values)))[:FAR],
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +39,8 @@ class Context(Protocol):
     def sandbox(self) -> Sandbox: ...
     @property
     def work(self) -> Path: ...
+    @property
+    def by_rules(self) -> Mapping[str, str]: ...
 
 
 def build_job(context: Context, launch: Launch, frozen: FrozenCases, seconds: float) -> dict[str, Any]:

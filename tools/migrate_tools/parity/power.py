@@ -16,7 +16,6 @@ from typing import Any
 from migrate_tools.model import CheckStatus, Launch
 from migrate_tools.parity.case import answers_of, new_inputs
 from migrate_tools.parity.faults import seed_faults
-from migrate_tools.parity.focus import focus
 from migrate_tools.parity.follow_up import FollowUp, ask
 from migrate_tools.parity.frozen import FrozenCases
 from migrate_tools.parity.mine import mine
@@ -25,14 +24,13 @@ from migrate_tools.parity.mutation import Code, Fault
 from migrate_tools.parity.newjob import VERSIONS, Context, run_new
 from migrate_tools.parity.sandbox_data import fresh_folder, load_rows
 from migrate_tools.parity.values import number
+from migrate_tools.parity.verbatim import Leads, leads, version
 from migrate_tools.parity.verdicts import judge
 
 ENOUGH = 0.95
 """Share of the seeded porting faults that must be caught."""
 FEW = 8
 """With fewer faults than this a share says little: then one survivor is allowed, two are not."""
-LIST_KINDS = frozenset({"group order", "only the first of a list"})
-"""Faults that may show only when a list of samples is rewarded."""
 MOST_UNSHOWN, FEW_UNSHOWN = 0.2, 2
 """Share and number of the faults that may be neither caught nor shown by any input that was found."""
 SEARCHED = 800
@@ -70,8 +68,11 @@ def measure(
     faults, mutants = seed_faults(code), seed_mutants(code)
     faults = [fault for fault in faults if not (whole and fault.after == WHOLE)]  # no case has what it would cut off
     values = _answers(frozen)
-    versions = [_version(code, fault, values) for fault in (*faults, *mutants) if not fault.equivalent]
-    first = sum(not item.equivalent for item in faults)
+    real, informing = (
+        [version(code, item, values) for item in found if not item.equivalent] for found in (faults, mutants)
+    )
+    led = leads(code, context.by_rules.get(relative, text), values)
+    versions, first = [*led.versions, *real, *informing], len(led.versions) + len(real)
     mined = mine([text])
     found_in = {"literals": mined.literals, "numbers": mined.numbers, "keys": mined.keys}
     answer = run_versions(
@@ -80,14 +81,15 @@ def measure(
     if "error" in answer:
         return _unknown(answer["error"]), None
     asked = _follow_up(context, launch, frozen, versions[:first], answer["versions"], seconds)
-    records = iter(answer["versions"])
+    tried, records = answer["versions"][: len(led.versions)], iter(answer["versions"][len(led.versions) :])
     results = [{"kind": "equivalent"} if item.equivalent else next(records) for item in (*faults, *mutants)]
     power = _counted(faults, results[: len(faults)])
     found = _counted(mutants, results[len(faults) :])
     found["total"], found["killed"] = found.pop("seeded"), found.pop("caught")
     status, why = verdict(power)
     power["verdict"] = {"passed": "strong", "failed": "too weak"}.get(status, "unknown")
-    return {"power": {**power, "verdict_why": why}, "mutants": found}, asked
+    measured = {"power": {**power, "verdict_why": why}, "mutants": found}
+    return {**measured, **({"edited": _searched(led, tried)} if led.versions else {})}, asked
 
 
 def _follow_up(
@@ -150,12 +152,6 @@ def _fraction(record: Mapping[str, Any]) -> bool:
     return score is not None and not score.is_integer()
 
 
-def _version(code: Code, fault: Fault, values: Sequence[str]) -> dict[str, Any]:
-    place = {"span": code.span(fault.node), "text": fault.after, "probe": code.probe(fault.node)}
-    around = {"focus": focus(code, fault.node, fault.after, values)}
-    return {"source": fault.source, "lines": fault.lines, "lists": fault.operator in LIST_KINDS, **place, **around}
-
-
 def _facts(frozen: FrozenCases) -> dict[str, Any]:
     """What is certain of the frozen rows: whether every label is a text, and their data sources."""
     import pyarrow as pa
@@ -189,6 +185,12 @@ def _baseline(olds: Sequence[Mapping[str, Any]], news: Sequence[Mapping[str, Any
         asked = {"old_kind": old["kind"], "old_keys": sorted(old.get("keys", ())), "zeroed": zeroed}
         records.append({**new, **asked, "strange": bool(old.get("strange"))})
     return records
+
+
+def _searched(led: Leads, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How far the search for inputs went on which the draft and the rules' module part."""
+    shown = sum(bool(item.get("input")) or item["kind"] == "caught" for item in records)
+    return {"places": led.places, "tried": sum(int(item.get("tried", 0)) for item in records), "shown": shown}
 
 
 def verdict(power: Mapping[str, Any]) -> tuple[CheckStatus, str]:

@@ -46,7 +46,7 @@ def look_again(
         that shows the fault, or None.
 
     Args:
-        versions: changed modules with `span`, `text`, `probe` and `focus` of the change.
+        versions: changed modules with `span`, `text`, `probe` and `focus` of the change, perhaps an `effort`.
         plans: position of a version -> cases that reach its lines.
     """
     return supervise.run_items(
@@ -94,7 +94,7 @@ class _Survivors:
         version = self._versions[position]
         self._modules["right"], self._modules["faulty"] = self._both(version)
         places = [self._place[index] for index in self._plans[position]]
-        found = self._hunt.look(places, version["focus"], Random(position), EFFORT)
+        found = self._hunt.look(places, version["focus"], Random(position), version.get("effort", EFFORT))
         shown = None
         if found is not None:
             changes = [[list(path), value] for path, value in found.changes]
