@@ -20,8 +20,10 @@ from migrate_tools.model import (
     Example,
     ExampleFile,
     Launch,
+    MultiTurn,
     Recipe,
     RewardSpec,
+    ToolSpec,
     Translation,
     VerlRef,
 )
@@ -61,6 +63,7 @@ def context(
     refusal: str = "",
     sandbox: Sandbox | None = None,
     runs: Mapping[str, RehearsalRun] | None = None,
+    turns: MultiTurn | None = None,
 ) -> CheckContext:
     """A context whose rehearsals have already happened."""
     example = Example(algo="toy", files=tuple(item(path, text) for path, text in files.items()))
@@ -75,6 +78,7 @@ def context(
         verl=VerlRef(version="0.9.1", root="/", how="made for the test"),
         reward=RewardSpec(kind="none"),
         data=DataSpec(),
+        multi_turn=turns,
     )
     recipe = Recipe(name="toy", root="/", project_root="/", sha256="0", launches=(launch,))
     translation = Translation(launch="run_toy", algo="toy", async_refusal=refusal)
@@ -195,6 +199,33 @@ def test_refusals(tmp_path: Path, run: RehearsalRun, refusal: str, status: str, 
     assert results[1].name == "rehearsal:run_toy:async"
     assert results[1].status == status
     assert summary in results[1].summary
+
+
+AGENTS = {"sessions": 8, "requests": 8, "sessions_with_calls": 0, "sessions_with_observations": 0}
+SAMPLES = {"samples": 8, "samples_with_results": 0, "num_turns": {}}
+
+
+@pytest.mark.parametrize(
+    ("seen", "tools", "status", "summary"),
+    [
+        ({"agentic": AGENTS}, False, "not_checkable", "none of 8 processes of the agent showed the model a tool"),
+        ({"agentic": {**AGENTS, "sessions_with_calls": 3}}, False, "failed", "called tools in 3 processes, and none"),
+        ({"agentic": {**AGENTS, "sessions_with_observations": 1}}, False, "passed", "1 processes sent results"),
+        ({"turns": SAMPLES, "engine": {"call": 4}}, True, "not_checkable", "none of 8 samples saw a result of a tool"),
+        ({"turns": SAMPLES}, True, "not_checkable", "nobody here writes calls in the form kimi"),
+        ({"turns": {**SAMPLES, "samples_with_results": 8}}, True, "passed", "8 samples saw results"),
+        ({"turns": SAMPLES}, False, "passed", "no invariant broken"),
+    ],
+)
+def test_a_rollout_in_which_no_tool_is_used_does_not_pass(
+    tmp_path: Path, seen: dict[str, Any], tools: bool, status: str, summary: str
+) -> None:
+    rollout = {"prompts": 2, "prompts_of_a_rollout": 2, "samples_per_prompt": 4}
+    run = past_run("sync", {"argv": [], "failures": [], "warnings": [], "rollout": rollout, **seen})
+    turns = MultiTurn(format="kimi", tools=(ToolSpec(name="look", kind="base_tool", class_name="Look"),) if tools else ())
+    result = RehearsalCheck().run(context(tmp_path, {}, runs={"sync": run}, turns=turns))[0]
+    assert result.status == status
+    assert summary in result.summary
 
 
 @pytest.mark.parametrize(

@@ -108,9 +108,10 @@ class CheckContext:
         from migrate_tools.parity.tool_cases import engine_calls
 
         turns = self.launch(translation).multi_turn if self.recipe.launches else None
-        environment = f"examples/{self.example.algo}/env_{self.example.algo}.py"
-        has_tools = turns is not None and any(item.path == environment for item in self.example.files)
-        return engine_calls(turns) if has_tools and turns is not None else ()
+        base = f"examples/{self.example.algo}"
+        modules = {f"{base}/{part}_{self.example.algo}.py" for part in ("env", "loops")}
+        plays = any(item.path in modules for item in self.example.files)
+        return engine_calls(turns) if plays and turns is not None else ()
 
     def argv(self, translation: Translation, mode: Mode) -> tuple[str, ...]:
         """Arguments of the trainer: as recorded, or from the translation's flags when it was not reached."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from migrate_tools.checks.base import MODES, CheckContext, Finding, finding
-from migrate_tools.model import CheckResult, Translation
+from migrate_tools.model import CheckResult, MultiTurn, Translation
 from migrate_tools.rehearsal.rehearse import RehearsalRun
 from migrate_tools.rehearsal.runtime.training_hooks import NOT_RUN
 
@@ -42,6 +43,8 @@ class RehearsalCheck:
                         _judge_refusal(run, found)
                     else:
                         _judge(run, translation, found)
+                        launch = context.launch(translation) if context.recipe.launches else None
+                        _judge_turns(run.report or {}, launch.multi_turn if launch else None, found)
                     if context.converted(translation).made_up:
                         found.evidence["rows"] = "made up from the data contract: the recipe has no files at hand"
                 found.seconds = max(found.seconds, run.seconds)
@@ -85,6 +88,24 @@ def _judge(run: RehearsalRun, translation: Translation, found: Finding) -> None:
     skipped = [flag for flag, text in report.get("training_hooks", {}).items() if text == NOT_RUN]
     if skipped:
         found.summary += f"; not run, there is no torch here: {', '.join(skipped)}"
+
+
+def _judge_turns(report: Mapping[str, Any], turns: MultiTurn | None, found: Finding) -> None:
+    """A rollout in which nobody used a tool shows nothing about tools: it does not pass."""
+    if found.problems:
+        return
+    agentic, played = report.get("agentic"), report.get("turns")
+    if agentic and not agentic["sessions_with_observations"]:
+        if called := agentic["sessions_with_calls"]:
+            found.problems.append(f"the model called tools in {called} processes, and none sent a result")
+            return
+        why = f"none of {agentic['sessions']} processes of the agent showed the model a tool or asked it a second time"
+    elif played and turns and turns.tools and not played["samples_with_results"]:
+        said = "" if report.get("engine", {}).get("call") else f"; nobody here writes calls in the form {turns.format}"
+        why = f"none of {played['samples']} samples saw a result of a tool{said}"
+    else:
+        return
+    found.skip("not_checkable", f"{why}: turns were not rehearsed")
 
 
 def _judge_refusal(run: RehearsalRun, found: Finding) -> None:

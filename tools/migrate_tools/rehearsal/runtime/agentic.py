@@ -44,6 +44,8 @@ class Session:
     mask: list[int] = field(default_factory=list)
     finish: str = "stop"
     requests: int = 0
+    calls: int = 0
+    """Answers in which the model called a tool."""
 
 
 class ChatServer:
@@ -113,6 +115,7 @@ class ChatServer:
             properties = (function.get("parameters") or {}).get("properties") or {}
             arguments = {key: example(schema) for key, schema in properties.items()}
             text = "I will use a tool.\n" + hermes(function["name"], arguments)
+            session.calls += 1
         ids = [*self.tokenizer.sampled(text), self.tokenizer.eos_token_id]
         limit = body.get("max_completion_tokens") or body.get("max_tokens")
         session.finish = "length" if kind == "cut" or (limit and len(ids) > limit) else "stop"
@@ -201,6 +204,7 @@ class Agents:
         return {
             "sessions": self.done,
             "requests": sum(session.requests for session in self.server.sessions.values()),
+            "sessions_with_calls": sum(session.calls > 0 for session in self.server.sessions.values()),
             "sessions_with_observations": sum(0 in session.mask for session in self.server.sessions.values()),
             "sessions_per_second": round(self.done / max(seconds, 1e-6), 2),
         }

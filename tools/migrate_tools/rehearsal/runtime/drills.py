@@ -22,7 +22,7 @@ from migrate_tools.rehearsal.runtime.hooks import Loop, describe
 from migrate_tools.rehearsal.runtime.leaks import growth, held
 from migrate_tools.rehearsal.runtime.plan import Plan
 from migrate_tools.rehearsal.runtime.sample import Sample, SampleStatus
-from migrate_tools.rehearsal.runtime.watched import Watched
+from migrate_tools.rehearsal.runtime.watched import Watched, environment_name
 from migrate_tools.relax.metadata_names import RAW_PROMPT, ROLLOUT_METADATA
 
 EPISODES = 64
@@ -328,9 +328,7 @@ def fresh_modules(generate: Any) -> Iterator[None]:
 
 
 def _environment(args: Namespace, generate: Any) -> Watched | None:
-    """The module of environments that the rollout uses; None for a rollout without one."""
-    module = sys.modules.get(getattr(generate, "__module__", ""))
-    name = getattr(args, "rollout_interaction_env_path", None) or getattr(module, "DEFAULT_ENV_MODULE", None)
+    name = environment_name(args, generate)
     return Watched(importlib.import_module(name)) if name else None
 
 

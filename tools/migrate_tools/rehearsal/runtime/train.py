@@ -27,6 +27,7 @@ from migrate_tools.rehearsal.runtime.rollout import Rollout, take_prompts
 from migrate_tools.rehearsal.runtime.sample import Sample, SampleStatus
 from migrate_tools.rehearsal.runtime.taped import install_tape
 from migrate_tools.rehearsal.runtime.training_hooks import check_training_hooks
+from migrate_tools.rehearsal.runtime.watched import environment_name
 from migrate_tools.relax.contract import Parsed, load_contract
 from migrate_tools.relax.flag_rules import check_config_keys, check_rules
 from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
@@ -230,8 +231,8 @@ def _train(args: Namespace, rollout: Rollout, script: Script, data: Dataset, rep
     _check_samples(samples, per_prompt, report)
     if target := os.environ.get(DEBUG_VARIABLE):
         write_debug_data(Path(target), samples)
-    if script.calls:
-        _check_turns(args, samples, script, report)
+    if args.custom_generate_function_path:
+        _check_turns(environment_name(args, rollout.generate), samples, script, report)
     if rollout.reward is None:
         report.data["rewards"] = {"source": args.rm_type or "metadata", "scored": False}
         return
@@ -257,19 +258,23 @@ def _rollout_says(sample: Sample) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _check_turns(args: Namespace, samples: Sequence[Sample], script: Script, report: Report) -> None:
-    """Multi-turn samples: what was trained is what the engine said, and results of tools were seen and not trained."""
+def _check_turns(environment: str | None, samples: Sequence[Sample], script: Script, report: Report) -> None:
+    """Multi-turn samples: what was trained is what the engine said, and results of tools were seen and not trained.
+
+    An environment answers every call; a loop of the recipe's own may read calls of another form, or none.
+    """
     observed = 0
     for sample in samples:
         for text in convert.turn_problems(sample, script.said):
             report.fail(f"sample: {text}")
         observed += bool(sample.loss_mask and 0 in sample.loss_mask)
     report.data["turns"] = {
+        "samples": len(samples),
         "samples_with_results": observed,
         "num_turns": dict(Counter(str(_rollout_says(sample).get("num_turns")) for sample in samples)),
     }
-    if not observed:
-        asks = getattr(sys.modules.get(args.rollout_interaction_env_path or ""), "USERS", None)
+    if script.calls and environment and not observed:
+        asks = getattr(sys.modules.get(environment), "USERS", None)
         if asks and not any(sample.metadata.get("interaction_kwargs") for sample in samples):
             report.fail("no row names a simulated user in interaction_kwargs, so that none is asked; verl stops there")
         else:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import sys
+from argparse import Namespace
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
@@ -72,6 +74,12 @@ class Watched:
 
         env.step, env.close = watched_step, watched_close
         return env
+
+
+def environment_name(args: Namespace, generate: Any) -> str | None:
+    """The module of environments that a rollout uses; None for a rollout without one."""
+    module = sys.modules.get(getattr(generate, "__module__", ""))
+    return getattr(args, "rollout_interaction_env_path", None) or getattr(module, "DEFAULT_ENV_MODULE", None)
 
 
 def _texts(observation: Any) -> list[str]:
