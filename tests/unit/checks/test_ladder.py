@@ -222,7 +222,8 @@ def test_a_rollout_in_which_no_tool_is_used_does_not_pass(
 ) -> None:
     rollout = {"prompts": 2, "prompts_of_a_rollout": 2, "samples_per_prompt": 4}
     run = past_run("sync", {"argv": [], "failures": [], "warnings": [], "rollout": rollout, **seen})
-    turns = MultiTurn(format="kimi", tools=(ToolSpec(name="look", kind="base_tool", class_name="Look"),) if tools else ())
+    look = ToolSpec(name="look", kind="base_tool", class_name="Look")
+    turns = MultiTurn(format="kimi", tools=(look,) if tools else ())
     result = RehearsalCheck().run(context(tmp_path, {}, runs={"sync": run}, turns=turns))[0]
     assert result.status == status
     assert summary in result.summary
