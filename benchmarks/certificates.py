@@ -45,9 +45,8 @@ def compute_score(data_source, solution_str, ground_truth, extra_info=None):
     return math_verify.compute_score(solution_str, ground_truth)
 '''
 NUMBERS = ("18", "\\frac{1}{2}", "x^2+1", "3", "0.25", "(1,2)", "70", "\\sqrt{2}")
-CALL = (
-    '<think>look it up</think>\n<tool_call>\n{{"name": "{name}", "parameters": {{"query": "{query}"}}}}\n</tool_call>'
-)
+CALL = '{{"name": "{name}", "parameters": {{"query": "{query}", "limit": {limit}}}}}'
+CALLS = "<think>look it up</think>\n<tool_call>\n{calls}\n</tool_call>"
 REPLY = "<think>nothing to call</think>\n<response>{query}</response>"
 HEAD = (
     "| reward | verl | status | cases | accepted | rejected | coverage old | coverage new | power | real rows (Wilson) "
@@ -141,10 +140,14 @@ def row(source: str, truth: Any, index: int) -> dict[str, Any]:
 
 
 def rlla_rows() -> list[dict[str, Any]]:
-    """Ground truths of the rlla scorer: a thought, then a tool call or a reply."""
-    queries = ("rain in Paris", "blue whale", "height of Everest", "prime numbers")
-    calls = [CALL.format(name=name, query=query) for name in ("search", "lookup") for query in queries[:3]]
-    return [row("rlla", truth, i) for i, truth in enumerate([*calls, *(REPLY.format(query=q) for q in queries[:2])])]
+    """Ground truths of the rlla scorer: a thought, then tool calls (one a line), a reply, both or none."""
+    queries = ("rain in Paris", "blue whale", "height of Everest")
+    names = ("search", "lookup")
+    calls = [CALL.format(name=name, query=query, limit=n + 3) for name in names for n, query in enumerate(queries)]
+    several = [*calls[:3], "\n".join(calls[1:3]), "\n".join((calls[0], calls[0], calls[4]))]
+    truths = [CALLS.format(calls=call) for call in several] + [REPLY.format(query=query) for query in queries[:2]]
+    both = f"{CALLS.format(calls=calls[5])}\n<response>it is found</response>"
+    return [row("rlla", truth, i) for i, truth in enumerate([*truths, both, "<think>nothing to say</think>"])]
 
 
 def launches(

@@ -61,24 +61,24 @@ def test_an_input_that_shows_a_survivor_is_put_to_both_sides(
     made = bench(CLIPPED)
     result = compare.run_parity(made, made.launch, weakened(made, monkeypatch, lambda raw: len(raw) < 200))
 
-    power, further = result.evidence["power"], result.evidence["further"]
+    power, asked = result.evidence["power"], result.evidence["follow_up"]
     assert result.status == "passed", result.summary
     assert power["follow_up"] >= 1
     assert power["survivors"] == []
-    assert further["compared"] == further["cases"] >= 1
-    assert "by further cases" in result.summary
+    assert asked["compared"] == asked["cases"] >= 1
+    assert "by follow-up cases" in result.summary
 
 
 @pytest.mark.jail
 @pytest.mark.usefixtures("few")
-def test_a_fault_that_only_further_cases_see_fails_the_check(
+def test_a_fault_that_only_follow_up_cases_see_fails_the_check(
     bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = bench(EXACT, EXACT.replace("solution_str ==", "solution_str.strip() =="))
     result = compare.run_parity(made, made.launch, weakened(made, monkeypatch, lambda raw: raw == raw.strip()))
 
     assert result.status == "failed"
-    assert "further cases, made for seeded faults and edits, differ" in result.summary
+    assert "follow-up cases, made for seeded faults and edits, differ" in result.summary
     first = result.evidence["first_mismatches"][0]
     assert (first["old"], first["new"]) == (0.0, 1.0)
     assert result.evidence["smallest"]

@@ -91,7 +91,7 @@ def test_cases_that_see_too_little_fail_an_equal_port_and_show_what_they_miss(
 ) -> None:
     monkeypatch.setattr(compare, "POWER_SECONDS", 30.0)
     monkeypatch.setattr(oracle.directed, "search", lambda *_, **__: oracle.directed.Told())
-    monkeypatch.setattr(power, "ask", lambda *_: None)  # no further cases
+    monkeypatch.setattr(power, "ask", lambda *_: None)  # no follow-up cases
     made = bench(TWO_WAYS)
     frozen = made.freeze(cases=40)
     cases, outcomes = frozen.cases(), frozen.outcomes()

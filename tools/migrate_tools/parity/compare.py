@@ -66,8 +66,7 @@ def _run(
     if "error" in answer:
         return "failed", answer["error"], {"cases": len(cases)}
     olds, news = patience.settle(context, launch, frozen, job, olds, answer["records"])
-    known = frozenset(key for old in olds for key in old.get("keys", ()))
-    verdicts = [judge(old, new, known) for old, new in zip(olds, news, strict=True)]
+    verdicts = [judge(old, new, frozen.known_keys) for old, new in zip(olds, news, strict=True)]
     evidence = _evidence(frozen, cases, olds, news, verdicts, answer)
     evidence["after"] = aftermath.compare_groups(cases, olds, news, verdicts, group=rollout_size(launch))
     failure = _failure(olds, news, verdicts, evidence)
@@ -84,31 +83,30 @@ def _run(
     if not thorough or POWER_SECONDS <= 0:
         return "passed", _summary(frozen, evidence), evidence
     converted = place / "converted"
-    measured, further = power.measure(context, launch, frozen, job, cases, olds, news, POWER_SECONDS, converted)
+    measured, asked = power.measure(context, launch, frozen, job, cases, olds, news, POWER_SECONDS, converted)
     evidence |= measured
-    if further is not None and (failure := _further(context, launch, further, evidence)):
+    if asked is not None and (failure := _follow_up(context, launch, asked, evidence)):
         return "failed", failure, evidence
     if evidence["power"]["verdict"] == "too weak":
         return "failed", f"{evidence['power']['verdict_why']} ({_summary(frozen, evidence)})", evidence
     return "passed", _summary(frozen, evidence), evidence
 
 
-def _further(context: Context, launch: Launch, further: FollowUp, evidence: dict[str, Any]) -> str:
-    """Takes the further cases into the evidence; why the check fails on them, or empty."""
-    wrong = further.wrong
+def _follow_up(context: Context, launch: Launch, asked: FollowUp, evidence: dict[str, Any]) -> str:
+    """Takes the follow-up cases into the evidence; why the check fails on them, or empty."""
+    wrong = asked.wrong
     shown = [
-        _shown(i, further.cases[i], further.olds[i], further.news[i], further.verdicts[i])
-        for i in (wrong or range(len(further.cases)))[:SHOWN]
+        _shown(i, asked.cases[i], asked.olds[i], asked.news[i], asked.verdicts[i])
+        for i in (wrong or range(len(asked.cases)))[:SHOWN]
     ]
-    evidence["further"] = {"cases": len(further.cases), "compared": further.compared, "shown": shown}
+    evidence["follow_up"] = {"cases": len(asked.cases), "compared": asked.compared, "shown": shown}
     if not wrong:
         return ""
     evidence["mismatches"], evidence["first_mismatches"] = len(wrong), shown
-    _explain(context, launch, further.frozen, further.job, further.verdicts, evidence)
-    why = further.verdicts[wrong[0]].why
-    return (
-        f"{len(wrong)} of {further.compared} further cases, made for seeded faults and edits, differ; the first: {why}"
-    )
+    _explain(context, launch, asked.frozen, asked.job, asked.verdicts, evidence)
+    why = asked.verdicts[wrong[0]].why
+    made = f"{len(wrong)} of {asked.compared} follow-up cases, made for seeded faults and edits, differ"
+    return f"{made}; the first: {why}"
 
 
 def _guard(context: Context, launch: Launch) -> tuple[str, ...]:
@@ -312,8 +310,10 @@ def _summary(frozen: FrozenCases, evidence: dict[str, Any]) -> str:
     caught = evidence.get("power", {})
     if caught.get("seeded"):
         weak = " (too weak: 95% are wanted)" if caught["verdict"] == "too weak" else ""
-        later = f", {caught['follow_up']} of them by further cases" if caught["follow_up"] else ""
+        later = f", {caught['follow_up']} of them by follow-up cases" if caught["follow_up"] else ""
         parts.append(f"{caught['caught']} of {caught['seeded']} seeded faults caught{later}{weak}")
+        if beyond := caught.get("beyond"):
+            parts.append(f"{len(beyond)} not run: {beyond[0]['why']}")
         if caught["unshown"]:
             parts.append(f"for {caught['unshown']} no input was found that shows them")
     elif caught:

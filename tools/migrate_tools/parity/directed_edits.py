@@ -55,6 +55,9 @@ DECORATIONS = (
 )  # fmt: skip
 """Forms of a label as data sets hold it by mistake."""
 
+BLOCK = re.compile(r"<(\w+)>.*?</\1>|\\\w+\{[^{}]*\}|[^\n]+", re.DOTALL)
+LINE = re.compile(r"[^\n]+")
+
 Change = Callable[[str, Material, Random], str]
 
 
@@ -157,7 +160,8 @@ def _piece_out(raw: str, material: Material, rng: Random) -> str:
 
 def _block(raw: str, material: Material, rng: Random) -> str:
     """A block in tags, a line or a box once more, elsewhere, or so often that a count is reached."""
-    blocks = [found.group() for found in re.finditer(r"<(\w+)>.*?</\1>|\\\w+\{[^{}]*\}|[^\n]+", raw[:4000], re.DOTALL)]
+    parts = BLOCK if rng.random() < 0.7 else LINE
+    blocks = [found.group() for found in parts.finditer(raw[:4000])]
     if not blocks:
         return raw
     block = rng.choice(blocks)

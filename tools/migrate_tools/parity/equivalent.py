@@ -12,9 +12,17 @@ import re
 from typing import Any
 
 from migrate_tools.parity.equivalent_keys import default_never_used, row_never_read, told_but_unread
-from migrate_tools.parity.equivalent_match import end_taken, one_choice, only_whether_it_matches, whole_anyway
+from migrate_tools.parity.equivalent_match import (
+    end_taken,
+    from_the_start,
+    one_choice,
+    only_whether_it_matches,
+    whole_anyway,
+)
 from migrate_tools.parity.equivalent_none import never_none_is_asked
-from migrate_tools.parity.equivalent_setup import imports_alone, workers_of_a_pool
+from migrate_tools.parity.equivalent_one import one_item_at_most
+from migrate_tools.parity.equivalent_setup import imports_alone, start_of_workers, workers_of_a_pool
+from migrate_tools.parity.equivalent_swap import treated_alike
 from migrate_tools.parity.equivalent_text import not_there_to_remove
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
 from migrate_tools.parity.outcomes import is_truth, is_whole
@@ -22,6 +30,8 @@ from migrate_tools.parity.value_before import default_of, never_given
 
 BLANKS = frozenset({"strip", "lstrip", "rstrip"})
 LIBRARY: dict[str, Any] = {"loads": json.loads, "sub": re.sub, "split": re.split, "open": open, "sorted": sorted}
+DEFAULTS: dict[str, dict[str, Any]] = {"zip": {"strict": False}, "enumerate": {"start": 0}}
+"""Defaults of built-in functions that do not tell them."""
 
 
 def rule(code: Code, edit: Edit) -> str:
@@ -108,8 +118,11 @@ def keyword_is_default(code: Code, edit: Edit) -> str:
     given = never_given(code, lost.value) or lost.value
     if defaults and all(ast.dump(default) == ast.dump(given) for default in defaults):
         return f"{lost.arg} is {code.segment(given)} by default"
-    known = LIBRARY.get(name)
-    if known is not None and name not in code.functions and isinstance(lost.value, ast.Constant):
+    if not isinstance(lost.value, ast.Constant) or name in code.functions:
+        return ""
+    if isinstance(edit.node.func, ast.Name) and DEFAULTS.get(name, {}).get(lost.arg, lost) == lost.value.value:
+        return f"{lost.arg} is {lost.value.value!r} by default"
+    if (known := LIBRARY.get(name)) is not None:
         parameter = inspect.signature(known).parameters.get(lost.arg)
         if parameter is not None and parameter.default == lost.value.value:
             return f"{lost.arg} is {lost.value.value!r} by default"
@@ -235,6 +248,10 @@ RULES = (
     only_whether_it_matches,
     one_choice,
     whole_anyway,
+    from_the_start,
+    one_item_at_most,
     imports_alone,
     workers_of_a_pool,
+    start_of_workers,
+    treated_alike,
 )

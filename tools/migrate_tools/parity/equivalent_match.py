@@ -14,6 +14,9 @@ ORDER = frozenset({"greedy for lazy", "lazy for greedy"})
 """Changes of the order in which a pattern tries its ways to match, not of what it matches."""
 UNORDERED = re.compile(r"\(\?>|\(\?\(|[*+?}]\+")
 """Parts that make the order count for whether there is a match: atomic groups, possessive repeats, conditions."""
+SAME_START = frozenset({"DOTALL", "S", "IGNORECASE", "I", "ASCII", "A", "VERBOSE", "X", "UNICODE", "U"})
+"""Flags with which `^` is the start of the text and of no line."""
+STARTS = (sre.AT_BEGINNING, sre.AT_BEGINNING_STRING)
 ASKED = ("search", "match", "fullmatch")
 
 
@@ -47,6 +50,30 @@ def whole_anyway(code: Code, edit: Edit) -> str:
     if pattern is None or len(made.args) != (2 if made is not call else 3) or flags not in ("re.DOTALL", "re.S"):
         return ""
     return "the pattern takes all the rest" if _takes_the_rest(pattern) else ""
+
+
+def from_the_start(code: Code, edit: Edit) -> str:
+    """`match` for `search`, or the other way round, with a pattern that only matches at the start of a text."""
+    call = code.parents.get(edit.node)
+    if edit.operator != "strictness" or not isinstance(call, ast.Call) or call.func is not edit.node:
+        return ""
+    if call_name(call) not in ("search", "match") or not _of_re(call) or not 2 <= len(call.args) <= 3 or call.keywords:
+        return ""
+    flags = set(re.findall(r"\w+", ast.unparse(call.args[2]).replace("re.", ""))) if call.args[2:] else set()
+    first = call.args[0]
+    pattern = text(value_before(code, first) if isinstance(first, ast.Name) else first)
+    starts = pattern is not None and flags <= SAME_START and _starts(pattern)
+    return "the pattern matches at the start only" if starts else ""
+
+
+def _starts(pattern: str) -> bool:
+    r"""True for a pattern whose first part is `^` or `\A`, without flags of its own."""
+    try:
+        tree = sre_parse.parse(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    multiline = tree.state.flags & re.MULTILINE
+    return bool(len(tree)) and tree[0][0] is sre.AT and tree[0][1] in STARTS and not multiline
 
 
 def _takes_the_rest(pattern: str) -> bool:

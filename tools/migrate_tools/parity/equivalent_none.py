@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name
-from migrate_tools.parity.value_before import value_before
+from migrate_tools.parity.value_before import arguments_for, stores, value_before
 
 VALUES = (ast.JoinedStr, ast.BinOp, ast.Compare, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp)
 MAKERS = frozenset(
@@ -95,38 +95,11 @@ def _name(code: Code, node: ast.Name, depth: int) -> bool:
     if value is not None:
         return _something(code, value, depth - 1)
     function = code.function(node)
-    return (
-        function is not None
-        and not _is_stored(code, node.id, function)
-        and _always_given(code, function, node.id, depth)
-    )
+    given = list(arguments_for(code, function, node.id)) if function is not None else []
+    return bool(given) and all(item is not None and _something(code, item, depth - 1) for item in given)
 
 
-def _always_given(code: Code, function: FunctionNode, parameter: str, depth: int) -> bool:
-    """True when the module calls the function itself, nothing else, and gives the parameter a value each time."""
-    arguments = function.args
-    names = [item.arg for item in (*arguments.posonlyargs, *arguments.args)]
-    if function is not code.functions.get(function.name) or parameter not in names or function.decorator_list:
-        return False
-    uses = [node for node in ast.walk(code.tree) if isinstance(node, ast.Name) and node.id == function.name]
-    calls = [call for use in uses if isinstance(call := code.parents.get(use), ast.Call) and call.func is use]
-    if not calls or len(calls) != len(uses) or any(isinstance(arg, ast.Starred) for call in calls for arg in call.args):
-        return False
-    return all(_gives(code, call, names.index(parameter), parameter, depth) for call in calls)
-
-
-def _gives(code: Code, call: ast.Call, place: int, parameter: str, depth: int) -> bool:
-    value = next((item.value for item in call.keywords if item.arg == parameter), None)
-    value = call.args[place] if place < len(call.args) else value
-    return value is not None and _something(code, value, depth - 1)
-
-
-def _is_stored(code: Code, name: str, within: ast.AST | None = None) -> bool:
-    """True when the name is given another value anywhere (of a function: in it)."""
-    inside = ast.walk(within or code.tree)
-    if any(isinstance(item, ast.Name) and item.id == name and not isinstance(item.ctx, ast.Load) for item in inside):
-        return True
-    return within is None and (
-        name in code.functions
-        or any(isinstance(item, (*FUNCTIONS, ast.ClassDef)) and item.name == name for item in ast.walk(code.tree))
-    )
+def _is_stored(code: Code, name: str) -> bool:
+    """True when the module gives the name a meaning of its own anywhere."""
+    defined = (item for item in ast.walk(code.tree) if isinstance(item, (*FUNCTIONS, ast.ClassDef)))
+    return next(stores(code.tree, name), None) is not None or any(item.name == name for item in defined)

@@ -13,6 +13,7 @@ from migrate_tools.parity.equivalent import rule
 from migrate_tools.parity.faults_patterns import PATTERN_OPERATORS
 from migrate_tools.parity.faults_wiring import WIRING_OPERATORS, wrapper_names
 from migrate_tools.parity.mutation import Code, Edit, Fault, call_name, changed_versions, number, text
+from migrate_tools.parity.outcomes import is_list
 
 EACH = 3
 """Faults of one operator at most."""
@@ -144,7 +145,9 @@ def strictness(code: Code, node: ast.AST) -> Iterator[Edit]:
         sides = (node.left, node.comparators[0])
         if not any(_numeric(side) for side in sides):
             left, right = map(code.segment, sides)
-            yield Edit("strictness", node, f"(str({right}) in str({left}))")
+            lists = all(is_list(code, side) for side in sides)
+            part = f"all(item in {left} for item in {right})" if lists else f"str({right}) in str({left})"
+            yield Edit("strictness", node, f"({part})")
             yield from _one_side(code, node)
     elif isinstance(node, ast.BoolOp):
         kept = f" {'and' if isinstance(node.op, ast.And) else 'or'} ".join(map(code.operand, node.values[:-1]))

@@ -22,6 +22,20 @@ METHODS = {
     **dict.fromkeys(("isdigit", "isdecimal", "isnumeric", "isalnum", "isalpha"), DIGITS),
 }
 """What methods of a text treat as the same, or nearly."""
+LATEX = {
+    "frac": (
+        (r"\frac{1}{2}", r"\frac12"),
+        (r"\frac{3}{4}", "3/4"),
+        (r"\frac{1}{2}x", r"\frac12x"),
+        (r"\frac{1}{2}", ""),
+    ),
+    "sqrt": ((r"\sqrt{3}", r"\sqrt3"), (r"\sqrt{3}", ""), (r"\sqrt{2}+\sqrt{3}", r"\sqrt2+\sqrt3")),
+    "text": ((r"5\text{ cm}", "5"), (r"\text{ab}", "ab"), (r"\text{ab}", r"\mbox{ab}")),
+    "left": ((r"\left(1,2\right)", "(1,2)"),),
+    "boxed": ((r"\boxed{7}", "7"),),
+    "pi": ((r"\pi", "3.14"),),
+}
+"""Commands of LaTeX that a scorer names, in forms that mean the same, and left out."""
 SPECIAL = frozenset("\\[(.*+?|^$")
 
 
@@ -97,6 +111,9 @@ def _matched(pattern: str, values: tuple[str, ...]) -> tuple[str, ...]:
 
 def _pairs(nodes: Sequence[ast.AST], values: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Texts that the scorer puts in the place of others: calls of replace and sub, tables of two columns."""
+    for string in map(text, nodes):
+        if string and "\\" in string:
+            yield from LATEX.get(string.strip("\\{} "), ())
     for node in nodes:
         parts = node.args if isinstance(node, ast.Call) else getattr(node, "elts", ())
         texts = [text(part) for part in parts]

@@ -1,4 +1,4 @@
-"""Further cases after the comparison: an input that shows a seeded fault of the new reward is put to both sides.
+"""Follow-up cases, after the comparison: an input that shows a seeded fault of the new reward is put to both sides.
 
 The frozen cases were closed before anything was drafted; these are made from the drafted module. So the old reward
 answers them in a job of its own, which sees nothing of the draft, and the same rules judge them.
@@ -84,7 +84,7 @@ def ask(context: Context, launch: Launch, frozen: FrozenCases, shown: Sequence[M
     if "error" in answer:
         return None
     olds, news = patience.settle(context, launch, more, new_job, outcomes, answer["records"])
-    verdicts = [judge(old, new) for old, new in zip(olds, news, strict=True)]
+    verdicts = [judge(old, new, frozen.known_keys) for old, new in zip(olds, news, strict=True)]
     return FollowUp(more, new_job, olds, news, verdicts, more.cases())
 
 

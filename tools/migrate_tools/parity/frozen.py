@@ -44,6 +44,12 @@ class FrozenCases:
         """Names of the parquet files, in row order."""
         return list(self.meta["rows"])
 
+    @property
+    def known_keys(self) -> frozenset[str] | None:
+        """Keys that some result of the old side has; None where the oracle does not say."""
+        keys = self.meta.get("keys")
+        return None if keys is None else frozenset(keys)
+
     def cases(self) -> list[dict[str, Any]]:
         """The cases in order."""
         return _lines(self.folder / CASES)

@@ -268,6 +268,7 @@ def _closed(
         "telling": telling,
         "families": dict(sorted(Counter(case.family for case in cases).items())),
         "skipped": len(cases) - len(kept),
+        "keys": sorted({key for record in outcomes for key in record.get("keys", ())}),
         "seconds": round(max(run["seconds"] for run in runs), 3),
         "groups": [record for record in runs[0].get("groups", ())],
         "manager_check": runs[0].get("manager_check"),

@@ -6,9 +6,10 @@ import ast
 from collections.abc import Callable
 
 from migrate_tools.parity.mutation import Code, FunctionNode, call_name, number, text
-from migrate_tools.parity.value_before import never_given
+from migrate_tools.parity.value_before import arguments_for, never_given, value_before
 
 TRUTHS = frozenset({"bool", "any", "all", "isinstance", "startswith", "endswith", "isdigit", "issubset"})
+LISTS = frozenset({"list", "sorted", "split", "rsplit", "splitlines", "findall"})
 DEEPEST = 6
 Judge = Callable[[Code, ast.expr, int], bool]
 
@@ -41,9 +42,23 @@ def is_whole(code: Code, value: ast.expr, depth: int = 0) -> bool:
     if isinstance(value, ast.Subscript) and number(value.slice) == 0 and isinstance(value.value, ast.Name):
         return is_whole(code, value.value, depth + 1)  # a number has no items, so it is a tuple
     name = call_name(value)
-    if isinstance(value, ast.Call) and name in ("int", "len", "float") and name not in code.functions:
+    if isinstance(value, ast.Call) and name in ("int", "len", "float", "count") and name not in code.functions:
         return name != "float" or len(value.args) == 1 and is_whole(code, value.args[0], depth + 1)
     return is_truth(code, value, depth) or _through(code, value, is_whole, depth)
+
+
+def is_list(code: Code, value: ast.expr, depth: int = 0) -> bool:
+    """True when an expression is a list in any case."""
+    if depth > DEEPEST:
+        return False
+    if isinstance(value, ast.Name):
+        last, function = value_before(code, value), code.function(value)
+        given = [last] if last is not None else list(arguments_for(code, function, value.id)) if function else []
+        return bool(given) and all(item is not None and is_list(code, item, depth + 1) for item in given)
+    name = call_name(value)
+    if isinstance(value, ast.Call) and name in LISTS and name not in code.functions:
+        return isinstance(value.func, ast.Name) is (name in ("list", "sorted"))
+    return isinstance(value, (ast.List, ast.ListComp))
 
 
 def returns_whole(code: Code, function: FunctionNode) -> bool:

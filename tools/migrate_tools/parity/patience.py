@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from migrate_tools.model import Launch
@@ -35,7 +35,7 @@ def settle(
     after all counts as one that is not the same each time. A case that is late again stays as it was.
     """
     olds, news = list(olds), list(news)
-    late = [index for index, pair in enumerate(zip(olds, news, strict=True)) if _late(*pair)]
+    late = [index for index, pair in enumerate(zip(olds, news, strict=True)) if _late(*pair, frozen.known_keys)]
     if not late:
         return olds, news
     cases = frozen.cases()
@@ -54,9 +54,9 @@ def settle(
     return olds, news
 
 
-def _late(old: Record, new: Record) -> bool:
+def _late(old: Record, new: Record, known: Collection[str] | None) -> bool:
     """True when the two differ and one side was stopped by a time limit."""
-    if judge(old, new).kind != "mismatch":
+    if judge(old, new, known).kind != "mismatch":
         return False
     said = str(new.get("reward_error", ""))
     return "timeout" in (old["kind"], new["kind"]) or any(text in said for text in LATE)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import CheckStatus, Launch
+from migrate_tools.parity.beyond import beyond_a_case
 from migrate_tools.parity.case import answers_of, new_inputs
 from migrate_tools.parity.faults import seed_faults
 from migrate_tools.parity.follow_up import FollowUp, ask
@@ -22,6 +23,7 @@ from migrate_tools.parity.mine import mine
 from migrate_tools.parity.mutants import seed_mutants
 from migrate_tools.parity.mutation import Code, Fault
 from migrate_tools.parity.newjob import VERSIONS, Context, run_new
+from migrate_tools.parity.oracle import case_seconds
 from migrate_tools.parity.sandbox_data import fresh_folder, load_rows
 from migrate_tools.parity.values import number
 from migrate_tools.parity.verbatim import Leads, leads, version
@@ -52,7 +54,7 @@ def measure(
     seconds: float,
     converted: Path | None = None,
 ) -> tuple[dict[str, dict[str, Any]], FollowUp | None]:
-    """{"power": ..., "mutants": ...}, both run on the cases that agreed; and further cases made for survivors.
+    """{"power": ..., "mutants": ...}, both run on the cases that agreed; and follow-up cases made for survivors.
 
     Args:
         seconds: wall limit for all of them.
@@ -68,11 +70,11 @@ def measure(
     faults, mutants = seed_faults(code), seed_mutants(code)
     faults = [fault for fault in faults if not (whole and fault.after == WHOLE)]  # no case has what it would cut off
     values = _answers(frozen)
-    real, informing = (
-        [version(code, item, values) for item in found if not item.equivalent] for found in (faults, mutants)
-    )
+    decided = [_decided(code, fault, case_seconds(launch)) for fault in (*faults, *mutants)]
+    pairs = zip((*faults, *mutants), decided, strict=True)
     led = leads(code, context.by_rules.get(relative, text), values)
-    versions, first = [*led.versions, *real, *informing], len(led.versions) + len(real)
+    versions = [*led.versions, *(version(code, fault, values) for fault, known in pairs if known is None)]
+    first = len(led.versions) + decided[: len(faults)].count(None)
     mined = mine([text])
     found_in = {"literals": mined.literals, "numbers": mined.numbers, "keys": mined.keys}
     answer = run_versions(
@@ -82,7 +84,7 @@ def measure(
         return _unknown(answer["error"]), None
     asked = _follow_up(context, launch, frozen, versions[:first], answer["versions"], seconds)
     tried, records = answer["versions"][: len(led.versions)], iter(answer["versions"][len(led.versions) :])
-    results = [{"kind": "equivalent"} if item.equivalent else next(records) for item in (*faults, *mutants)]
+    results = [next(records) if known is None else known for known in decided]
     power = _counted(faults, results[: len(faults)])
     found = _counted(mutants, results[len(faults) :])
     found["total"], found["killed"] = found.pop("seeded"), found.pop("caught")
@@ -90,6 +92,14 @@ def measure(
     power["verdict"] = {"passed": "strong", "failed": "too weak"}.get(status, "unknown")
     measured = {"power": {**power, "verdict_why": why}, "mutants": found}
     return {**measured, **({"edited": _searched(led, tried)} if led.versions else {})}, asked
+
+
+def _decided(code: Code, fault: Fault, seconds: float) -> dict[str, Any] | None:
+    """The record of a fault that need not be run; None for one that is run."""
+    if fault.equivalent:
+        return {"kind": "equivalent"}
+    beyond = beyond_a_case(code, fault, seconds)
+    return {"kind": "skipped", "beyond": beyond} if beyond else None
 
 
 def _follow_up(
@@ -141,7 +151,7 @@ def run_versions(
         shutil.copytree(converted, place / "converted")
     lines = [json.dumps(version) for version in versions]
     (place / VERSIONS).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    baseline = _baseline(olds, news)
+    baseline = _baseline(olds, news, frozen.known_keys)
     power_job = {**job, "versions": len(versions), "first": first, "baseline": baseline, "total_seconds": seconds}
     inputs = [json.dumps(new_inputs(case)) for case in cases]
     return run_new(context, frozen, power_job, inputs, place)
@@ -174,11 +184,13 @@ def _answers(frozen: FrozenCases) -> list[str]:
     return [answers_of(row)[0] for row in rows[:6]]
 
 
-def _baseline(olds: Sequence[Mapping[str, Any]], news: Sequence[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
+def _baseline(
+    olds: Sequence[Mapping[str, Any]], news: Sequence[Mapping[str, Any]], known: Collection[str] | None
+) -> list[dict[str, Any] | None]:
     """The new side's own records of the cases that agreed, with what the comparison asks of each beside the values."""
     records: list[dict[str, Any] | None] = []
     for old, new in zip(olds, news, strict=True):
-        if new["kind"] != "value" or judge(old, new).kind not in ("same", "declared"):
+        if new["kind"] != "value" or judge(old, new, known).kind not in ("same", "declared"):
             records.append(None)
             continue
         zeroed = any(note.startswith("error became 0.0") for note in old.get("notes", ()))
@@ -246,6 +258,11 @@ def _counted(faults: Sequence[Fault], results: Sequence[Mapping[str, Any]]) -> d
             tally[0] += kind != "survived"
             tally[1] += 1
     by_rule = [{**fault.shown(), "rule": fault.equivalent} for fault in faults if fault.equivalent]
+    beyond = [
+        {**fault.shown(), "why": result["beyond"]}
+        for fault, result in zip(faults, results, strict=True)
+        if "beyond" in result
+    ]
     pairs = [(fault, result) for fault, result in zip(faults, results, strict=True) if result["kind"] == "survived"]
     survivors = [_survivor(fault, result) for fault, result in pairs if not _unshown(result)]
     no_input = [_survivor(fault, result) for fault, result in pairs if _unshown(result)]
@@ -257,6 +274,7 @@ def _counted(faults: Sequence[Fault], results: Sequence[Mapping[str, Any]]) -> d
         "equivalent_by": by_rule[:SHOWN],
         "unreached": kinds.count("unreached"),
         "not_run": kinds.count("skipped"),
+        "beyond": beyond,
         "survivors": survivors[:SHOWN],
         "unshown": len(no_input),
         "no_input": no_input[:SHOWN],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,7 +73,7 @@ def shrink(
         answer = run_new(context, frozen, {**plain, "total_seconds": SECONDS, "groups": 0}, lines, place / "shrink_new")
         if isinstance(olds, str) or "error" in answer:
             break
-        progress = _keep_smallest(trials, olds[0]["records"], answer["records"], current, found)
+        progress = _keep_smallest(trials, olds[0]["records"], answer["records"], current, found, frozen.known_keys)
         if not progress or time.monotonic() > deadline:
             break
     return [found[number] for number in sorted(found)]
@@ -85,10 +85,11 @@ def _keep_smallest(
     news: Sequence[dict[str, Any]],
     current: dict[int, Case],
     found: dict[int, Smallest],
+    known: Collection[str] | None,
 ) -> bool:
     progress = False
     for (number, case), old, new in zip(trials, olds, news, strict=True):
-        verdict = judge(old, new)
+        verdict = judge(old, new, known)
         if verdict.kind != "mismatch":
             continue
         if number in found and len(case.raw) >= len(found[number].raw):

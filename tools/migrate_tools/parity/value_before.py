@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from migrate_tools.parity.mutation import Code
+from migrate_tools.parity.mutation import Code, FunctionNode
 
 OWN_NAMES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -62,8 +62,32 @@ def _head(node: ast.If | ast.With) -> ast.AST:
 
 
 def _stores(node: ast.AST, name: str) -> bool:
-    inside = ast.walk(node)
-    return any(isinstance(item, ast.Name) and item.id == name and not isinstance(item.ctx, ast.Load) for item in inside)
+    return next(stores(node, name), None) is not None
+
+
+def stores(node: ast.AST, name: str) -> Iterator[ast.Name]:
+    """Every place inside a node where a name gets a value, or loses it."""
+    for item in ast.walk(node):
+        if isinstance(item, ast.Name) and item.id == name and not isinstance(item.ctx, ast.Load):
+            yield item
+
+
+def arguments_for(code: Code, function: FunctionNode, parameter: str) -> Iterator[ast.expr | None]:
+    """What each call of the module gives a parameter; None for a call, or another use, that cannot be followed."""
+    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    plain = function is code.functions.get(function.name) and not function.decorator_list
+    if not plain or parameter not in names or _stores(function, parameter):
+        yield None
+        return
+    place = names.index(parameter)
+    for use in (node for node in ast.walk(code.tree) if isinstance(node, ast.Name) and node.id == function.name):
+        call = code.parents.get(use)
+        if not isinstance(call, ast.Call) or call.func is not use:
+            yield None
+            continue
+        value = next((item.value for item in call.keywords if item.arg == parameter), None)
+        known = not any(isinstance(item, ast.Starred) for item in call.args)
+        yield call.args[place] if known and place < len(call.args) else value if known else None
 
 
 def never_given(code: Code, node: ast.expr) -> ast.expr | None:

@@ -1,0 +1,222 @@
+"""Rules by which no input can tell a changed reward from the right one: where they hold, and where they must not."""
+
+from __future__ import annotations
+
+import pytest
+from migrate_tools.parity import faults
+from migrate_tools.parity.beyond import beyond_a_case
+from migrate_tools.parity.mutation import Code
+
+FIRST, LISTED = "first for last match", "only the first of a list"
+ONE_COMPLETION = """
+def part(completions, answer):
+    found = [completion[0]["content"] for completion in completions]
+    rewards = []
+    for response, wanted in zip(found, answer, strict=False):
+        if not wanted:
+            rewards.append(0.0)
+            continue
+        rewards.append(float(response == wanted))
+    return rewards
+
+
+def compute_score(text, answer):
+    completions = [[{"content": text}]]
+    return part(completions, [answer])[0]
+"""
+"""Lists of one item each: the messages, the completions, the rewards."""
+POOL = """
+def work(gold, text):
+    from checker import verify
+
+    return verify(gold, text)
+
+
+def score(text, gold):
+    pool = ProcessPoolExecutor(mp_context=get_context("spawn"))
+    return pool.submit(work, gold, text).result(timeout=LIMIT)
+"""
+TAGS = """
+def tags(text):
+    opened = text.count("<a>")
+    closed = text.count("</a>")
+    return opened, closed
+
+
+def score(text):
+    opened, closed = tags(text)
+    print(opened)
+    if opened > 10 or closed > 10:
+        return 0.25
+    return 1.0
+"""
+
+
+def judged(source: str, operator: str) -> list[tuple[str, str]]:
+    """The seeded faults of one kind, before -> after, each with its rule."""
+    found = [item for item in faults.seed_faults(source, each=99, most=999) if item.operator == operator]
+    assert found, source
+    return [(f"{item.before} -> {item.after}", item.equivalent) for item in found]
+
+
+def rules(source: str, operator: str) -> set[str]:
+    return {why for _, why in judged(source, operator)}
+
+
+def test_the_first_of_a_list_of_one_is_its_last() -> None:
+    assert rules(ONE_COMPLETION, FIRST) == {"the list has one item at most"}
+    listed = dict(judged(ONE_COMPLETION, LISTED))
+    assert listed["completions -> list(completions)[:1]"] == "the list has one item at most"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('[[{"content": text}]]', '[[{"content": text}, {"content": answer}]]'),
+        ("[[{", "[*text, [{"),
+        ("    return part(", "    completions[0].append(text)\n    return part("),
+        ("    return part(", "    for item in completions:\n        item.append(text)\n    return part("),
+        ("    return part(", "    other(completions)\n    return part("),
+        ("completion[0]", "(completion + completion)[0]"),
+        ("    rewards = []\n", "    rewards = []\n    completions.append(answer)\n"),
+    ],
+)
+def test_a_list_that_may_hold_more_is_not_one_of_one(old: str, new: str) -> None:
+    assert old in ONE_COMPLETION
+    assert "" in rules(ONE_COMPLETION.replace(old, new), FIRST)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("            continue\n", ""),
+        ("[answer])[0]", "answer)[0]"),
+        ("    return rewards", "    rewards.append(1.0)\n    return rewards"),
+        ("    return rewards", "    rewards += found\n    return rewards"),
+        ("    rewards = []", "    rewards = [0.0]"),
+    ],
+)
+def test_rewards_that_may_be_several_are_not_one(old: str, new: str) -> None:
+    source = ONE_COMPLETION.replace(old, new)
+    if old.startswith("[answer]"):  # what the completions are is not known either
+        source = source.replace('[[{"content": text}]]', "text")
+    assert "" in rules(source, FIRST)
+
+
+@pytest.mark.parametrize("pattern", ["r'^<a>.*'", r"r'\A<a>'", "P"])
+def test_match_and_search_are_one_for_what_starts_the_text(pattern: str) -> None:
+    source = f"def f(x):\n    P = '^a|^b'\n    P = '^<a>.*?</a>'\n    return re.search({pattern}, x, re.S | re.I)"
+    assert rules(source, "strictness") == {"the pattern matches at the start only"}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "re.search('^a', x, re.M)",
+        "re.search('(?m)^a', x)",
+        "re.search('^a|b', x)",
+        "re.search('^a', x, flags)",
+        "re.search('(^a|b)', x)",
+        "re.search(x, '^a')",
+        "re.search('a', x)",
+    ],
+)
+def test_match_and_search_differ_elsewhere(call: str) -> None:
+    assert rules(f"def f(x, flags):\n    return {call}", "strictness") == {""}
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        ("zip(x, y, strict=False)", "strict is False by default"),
+        ("enumerate(x, start=0)", "start is 0 by default"),
+        ("zip(x, y, strict=True)", ""),
+        ("self.zip(x, y, strict=False)", ""),
+    ],
+)
+def test_defaults_of_built_in_functions_are_known(call: str, why: str) -> None:
+    assert rules(f"def f(x, y):\n    return {call}", "keyword argument lost") == {why}
+
+
+def of_pool(source: str) -> str:
+    return next(why for change, why in judged(source, "keyword argument lost") if change.startswith("Process"))
+
+
+def test_how_workers_start_does_not_matter_to_what_reads_nothing_else() -> None:
+    assert of_pool(POOL) == "what runs in the workers reads nothing that they inherit"
+    beside = "try:\n    from checker.errors import Late\nexcept ImportError:\n    Late = None\n"
+    handler = POOL.replace(
+        "    return pool", "    try:\n        pass\n    except (Late, ValueError):\n        pass\n    return pool"
+    )
+    assert of_pool(beside + handler)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("verify(gold, text)", "verify(gold, text, TABLE)"),
+        ("    from checker import verify\n", "    from checker import verify\n    import random\n"),
+        ("verify(gold, text)", "verify(gold, text) + open('a').read().count(other)"),
+        ("def score(text, gold):", "import checker\ndef score(text, gold):\n    checker.setup(text)"),
+        ("submit(work, ", "submit(lambda *a: 1, "),
+        ("ProcessPoolExecutor(mp", "ProcessPoolExecutor(initializer=setup, mp"),
+        ("def work", "@cache\ndef work"),
+    ],
+)
+def test_how_workers_start_matters_to_what_reads_more(old: str, new: str) -> None:
+    assert old in POOL
+    changes = judged(POOL.replace(old, new), "keyword argument lost")
+    lost = [why for change, why in changes if "mp_context" in change and "mp_context" not in change.split(" -> ")[1]]
+    assert lost == [""]
+
+
+@pytest.mark.parametrize(("limit", "beyond"), [("30", True), ("20.0", True), ("5", False), ("LIMIT", False)])
+def test_a_limit_longer_than_a_case_is_beyond_it(limit: str, beyond: bool) -> None:
+    code = Code(POOL.replace("LIMIT", limit))
+    found = [item for item in faults.seed_faults(code) if item.before.endswith(f".result(timeout={limit})")]
+    [why] = [beyond_a_case(code, item, 20.0) for item in found]
+    assert bool(why) is beyond
+    assert not found[0].equivalent
+
+
+def test_a_limit_that_no_call_sets_is_its_default() -> None:
+    source = "def wait(job, seconds=30.0):\n    return job.result(timeout=seconds)\ndef f(job):\n    return wait(job)"
+    code = Code(source)
+    [fault] = [item for item in faults.seed_faults(code) if item.operator == "keyword argument lost"]
+    assert beyond_a_case(code, fault, 20.0) == "it shows after 30 s, and a case ends after 20 s"
+    assert beyond_a_case(code, fault, 40.0) == ""
+    given = Code(source.replace("wait(job)\n", "wait(job, 1)\n") + "\ndef g(job):\n    return wait(job, 1)")
+    [fault] = [item for item in faults.seed_faults(given) if item.operator == "keyword argument lost"]
+    assert beyond_a_case(given, fault, 20.0) == ""
+
+
+def test_two_counts_that_are_treated_alike_may_change_places() -> None:
+    assert rules(TAGS, "values unpacked in another order") == {"opened and closed are treated alike"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("closed > 10", "closed > 9"),
+        ("return 1.0", "return 1.0 / opened"),
+        ("if opened > 10", "opened = 3\n    if opened > 10"),
+        ("text.count", "text.find"),
+        ("or closed > 10", "or closed > 10 or len(text) > 5"),
+    ],
+)
+def test_two_counts_that_are_not_may_not(old: str, new: str) -> None:
+    assert old in TAGS
+    assert rules(TAGS.replace(old, new), "values unpacked in another order") == {""}
+
+
+@pytest.mark.parametrize(
+    ("given", "change"),
+    [
+        ("list(x), list(y)", "(all(item in a for item in b))"),
+        ("[1], x.split()", "(all(item in a for item in b))"),
+        ("x, list(y)", "(str(b) in str(a))"),
+    ],
+)
+def test_a_part_of_a_list_are_some_of_its_items(given: str, change: str) -> None:
+    found = judged(f"def same(a, b):\n    return a == b\ndef f(x, y):\n    return same({given})", "strictness")
+    assert [text for text, _ in found] == [f"a == b -> {change}"]
