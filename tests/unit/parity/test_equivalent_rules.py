@@ -220,3 +220,35 @@ def test_two_counts_that_are_not_may_not(old: str, new: str) -> None:
 def test_a_part_of_a_list_are_some_of_its_items(given: str, change: str) -> None:
     found = judged(f"def same(a, b):\n    return a == b\ndef f(x, y):\n    return same({given})", "strictness")
     assert [text for text, _ in found] == [f"a == b -> {change}"]
+
+
+BATCH = """
+def score_all(solution_strs, ground_truths):
+    return [float(one == two) for one, two in zip(solution_strs, ground_truths, strict=True)]
+
+# --- reward manager
+
+async def _rewards(args, samples):
+    return await _run({"solution_strs": [], "ground_truths": []})
+
+def _attempt(request):
+    return score_all(**request), ""
+"""
+
+
+def test_lists_of_a_batch_have_one_length() -> None:
+    assert rules(BATCH, "keyword argument lost") == {"every list of a batch has a value for each sample"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    return [", "    ground_truths = ground_truths[:1]\n    return ["),
+        ("zip(solution_strs, ", "zip(words, "),
+        ("\n# --- reward manager\n", ""),
+        ("def score_all(", "def other(x):\n    return score_all(x, [1])\n\ndef score_all("),
+    ],
+)
+def test_lists_that_the_scorer_makes_may_not(old: str, new: str) -> None:
+    assert old in BATCH
+    assert rules(BATCH.replace(old, new), "keyword argument lost") == {""}

@@ -37,7 +37,7 @@ MOST = 900
 """Versions that inputs are looked for, at most."""
 TRIES_A_CASE, FEWEST_TRIES, MOST_TRIES = 120, 2_000, 90_000
 """Inputs tried for one case of the budget; in all, at least and at most."""
-SLOWER, SLOW_SECONDS, SLOW_ONE_SECONDS = 10, 3.0, 6.0
+SLOWER, SLOW_SECONDS, SLOW_ONE_SECONDS = 10, 1.0, 6.0
 """For a scorer that waits: so many times fewer tries; wall limits in all (times the user's), and for one version."""
 ONE_SECONDS, SECONDS = 15.0, 600.0
 """Wall limits, far above the processor time that the search may use: the load of the machine decides nothing."""

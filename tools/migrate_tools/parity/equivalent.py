@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from migrate_tools.parity.equivalent_keys import default_never_used, row_never_read, told_but_unread
+from migrate_tools.parity.equivalent_keys import default_never_used, lists_of_a_batch, row_never_read, told_but_unread
 from migrate_tools.parity.equivalent_match import (
     end_taken,
     from_the_start,
@@ -254,4 +254,5 @@ RULES = (
     workers_of_a_pool,
     start_of_workers,
     treated_alike,
+    lists_of_a_batch,
 )

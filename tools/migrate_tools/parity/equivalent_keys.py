@@ -1,4 +1,4 @@
-"""Rules for keys of extra_info that the reward manager sets: what the row says there never counts."""
+"""Rules for what the reward manager hands over: keys of extra_info that it sets, lists of a batch of one length."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Iterator
 
 from migrate_tools.parity.faults_wiring import wrapper_names
 from migrate_tools.parity.mutation import Code, Edit, call_name, text
+from migrate_tools.parity.value_before import stores
 
 EXTRA = "extra_info"
+BATCH = frozenset({"data_sources", "solution_strs", "ground_truths", "extra_infos"})
+"""Parameters of a batch function."""
 
 
 def default_never_used(code: Code, edit: Edit) -> str:
@@ -41,6 +44,31 @@ def told_but_unread(code: Code, edit: Edit) -> str:
     lost = set(ast.literal_eval(statement.value)) - set(ast.literal_eval(edit.text))
     read = [_key_of(code, item) for item in _uses(code)]
     return "the scorer does not read this key" if None not in read and not lost & set(read) else ""
+
+
+def lists_of_a_batch(code: Code, edit: Edit) -> str:
+    """`strict` is lost of a zip over what the wrapper passes to a batch function: a value for every sample each."""
+    node, function = edit.node, code.function(edit.node)
+    if edit.operator != "keyword argument lost" or not isinstance(node, ast.Call) or call_name(node) != "zip":
+        return ""
+    names = [item.id for item in node.args if isinstance(item, ast.Name)]
+    only_strict = [word.arg for word in node.keywords] == ["strict"] and len(names) == len(node.args)
+    if not only_strict or not set(names) <= BATCH or function is None or "_rewards" not in wrapper_names(code):
+        return ""
+    passed = {item.arg for item in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    kept = set(names) <= passed and not any(_stores(function, name) for name in names)
+    called = [item for item in ast.walk(code.tree) if call_name(item) == function.name]
+    by_wrapper = bool(called) and all(_is_in(code, item, wrapper_names(code)) for item in called)
+    return "every list of a batch has a value for each sample" if kept and by_wrapper else ""
+
+
+def _stores(function: ast.AST, name: str) -> bool:
+    return next(stores(function, name), None) is not None
+
+
+def _is_in(code: Code, node: ast.AST, names: frozenset[str]) -> bool:
+    function = code.function(node)
+    return function is not None and function.name in names
 
 
 def _manager_keys(code: Code) -> frozenset[str]:
