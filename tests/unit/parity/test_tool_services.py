@@ -107,7 +107,7 @@ def test_one_tape_answers_reward_and_tools() -> None:
 def test_requests_are_answered_and_remembered(folder: Path) -> None:
     job = {
         "environment": {}, "left_to_user": {}, "tape": services(folder).tape, "new_paths": [str(folder)],
-        "module": "env", "tools_module": "tool", "told": "told", "images": None, "metadata": [],
+        "module": "env", "tools_module": "tool", "told": "told", "args": {}, "images": None, "metadata": [],
         "conversations": [{"row": 0, "family": "valid", "texts": [f"word {number}"]} for number in range(24)],
     }  # fmt: skip
     (folder / "job.json").write_text(json.dumps(job))

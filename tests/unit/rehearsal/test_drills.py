@@ -88,7 +88,7 @@ def env(*changes: tuple[str, str]) -> Edits:
         ("abort", rollout(("sample.tokens[-length:]", "sample.tokens[-length:-1]")), "abort and resume"),
         ("limits", rollout(("limit - len(episode.ids))", "limit)")), "than the response has room for"),
         ("limits", rollout(("len(episode.ids) + len(seen) >= limit", "False")), "limits"),
-        ("limits", rollout((" if context else RESPONSE_LENGTH", " if False else RESPONSE_LENGTH")), CONTEXT),
+        ("limits", rollout((" if context else most", " if False else most")), CONTEXT),
         ("limits", env(("if self.max_turns and", "if False and")), "answers where 3 are allowed"),
         ("broken", rollout(("        except Exception:\n", "        except KeyError:\n")), f"step raises: {RAISES}"),
         ("broken", rollout(("\n    except Exception:\n", "\n    except KeyError:\n")), f"close raises: {RAISES}"),

@@ -70,7 +70,7 @@ def test_the_loop_becomes_a_rollout_that_passes_the_drills(tmp_path: Path) -> No
     launch = make_launch(turns)
     loops = extract_loops(turns, project_root=folder, recipe_root=folder, verl=launch.verl)
     assert "verl" not in {name.split(".")[0] for name in _imported(loops.code)}
-    for file in loop_files(launch, loops, algo="demo"):
+    for file in loop_files(launch, loops, algo="demo", scripts=launch.script):
         path = tmp_path / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text)
@@ -167,7 +167,7 @@ def test_a_graph_of_the_recipe_becomes_an_agent_of_its_own_process(tmp_path: Pat
     assert (obstacle(turns), is_agentic(turns)) == ("", True)
     launch = make_launch(turns, **limit)
     loops = extract_loops(turns, project_root=folder, recipe_root=folder, verl=launch.verl)
-    for file in loop_files(launch, loops, algo="demo"):
+    for file in loop_files(launch, loops, algo="demo", scripts=launch.script):
         path = tmp_path / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text)

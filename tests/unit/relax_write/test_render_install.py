@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from migrate_tools.errors import RefusedInput, UsageError
-from migrate_tools.model import DataSpec, Example, ExampleFile
+from migrate_tools.mapping.turns import MAX_TURNS
+from migrate_tools.model import DataSpec, Example, ExampleFile, MultiTurn, ToolSpec
 from migrate_tools.relax import install
 from migrate_tools.relax.install import write_example
 from migrate_tools.relax.render import render_example, reward_module_names
+from migrate_tools.verl.extract import Extracted
 from writer_inputs import make_extracted, make_launch, make_recipe, make_translation
 
 CODE = "def compute_score(solution_str):\n    return 1.0\n"
@@ -98,6 +100,47 @@ def test_launches_with_other_columns_are_refused() -> None:
     launches = [make_launch(name="run_a"), make_launch(name="run_b", data=DataSpec(prompt_key="question"))]
     with pytest.raises(RefusedInput, match="columns differently: prompt prompt, .*; prompt question, "):
         rendered(launches, [CODE, CODE])
+
+
+LOOK = ToolSpec(name="look", kind="base_tool", class_name="a.Look", file="a.py", parameters={"type": "function"})
+
+
+def turning(limits: list[dict[str, Any]]) -> Example:
+    """An example whose launches have the same tool and these limits."""
+    launches = [
+        make_launch(name=f"run_{number}").model_copy(update={"multi_turn": MultiTurn(tools=(LOOK,), **own)})
+        for number, own in enumerate(limits)
+    ]
+    translations = [
+        make_translation(
+            launch.name,
+            variant=launch.name.removeprefix("run_"),
+            config_yaml={MAX_TURNS: own["max_assistant_turns"]} if own.get("max_assistant_turns") else {},
+        )
+        for launch, own in zip(launches, limits, strict=True)
+    ]
+    found = make_extracted(CODE, tools=Extracted(code="PARTS = {}\n", entry="PARTS", is_async=False))
+    extracted = {launch.name: found for launch in launches}
+    return render_example(make_recipe(*launches), translations, extracted, algo="demo", relax_version="latest")
+
+
+@pytest.mark.parametrize(("limits", "constant"), [((6, 10), 6), ((6, None), None), ((None, 10), None)])
+def test_launches_with_other_limits_of_answers_share_an_environment(
+    limits: tuple[int | None, ...], constant: int | None
+) -> None:
+    example = turning([{"max_assistant_turns": limit} for limit in limits])
+    environments = [file for file in example.files if "/env_" in file.path]
+    assert [file.path for file in environments] == ["examples/demo/env_demo.py"]
+    assert f"MAX_ASSISTANT_TURNS = {constant}\n" in environments[0].text
+    assert "Tools of run_0.sh, run_1.sh (verl 0.9.1)." in environments[0].text
+    told = [yaml.safe_load(file.text) for file in example.files if file.path.endswith(".yaml")]
+    assert told == [{MAX_TURNS: limit} for limit in limits if limit]
+
+
+def test_launches_with_other_limits_of_calls_are_refused_by_name() -> None:
+    words = "env_demo.py of run_1.sh has 'MAX_PARALLEL_CALLS = 3' in place of 'MAX_PARALLEL_CALLS = 2'"
+    with pytest.raises(RefusedInput, match=words):
+        turning([{"max_parallel_calls": 2}, {"max_parallel_calls": 3}])
 
 
 def test_no_launch_is_refused() -> None:

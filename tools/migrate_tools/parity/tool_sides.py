@@ -97,7 +97,7 @@ class OldSide:
         for spec in job["tools"]:
             if spec["kind"] == "function":
                 continue
-            made = _load_class(spec)
+            made = load_class(spec)
             schema = spec["parameters"]
             valid = schemas.OpenAIFunctionToolSchema.model_validate(schema) if spec["given"] else None
             tool = made(config=json.loads(json.dumps(spec["config"])), tool_schema=valid)
@@ -223,13 +223,14 @@ class NewSide:
         self.module = importlib.import_module(job["module"])
         self.prefix = f"{job['tools_module']}."
         self.told = job["told"]
+        self.args = job["args"]
 
     async def talk(self, item: Mapping[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
         """The turns of one conversation until the environment says that it is over."""
         pictures = _pictures(self.job, item)
         media = {"images": pictures} if pictures else None
         sample = SimpleNamespace(metadata=metadata, prompt="", response="", label=None, multimodal_inputs=media)
-        env = self.module.build_env(sample=sample, args=Namespace())
+        env = self.module.build_env(sample=sample, args=Namespace(**self.args))
         env.reset()
         seen = self.seen = []
         before = 0
@@ -309,7 +310,7 @@ def _put_module(name: str, file: str) -> types.ModuleType:
     return moved.load_file(name, Path(__file__).parents[1] / "relax" / "turns" / file)
 
 
-def _load_class(spec: Mapping[str, Any]) -> Any:
+def load_class(spec: Mapping[str, Any]) -> Any:
     """The class by its dotted name, or from its file."""
     module, _, leaf = spec["class_name"].rpartition(".")
     try:
@@ -324,7 +325,7 @@ _NUMBERS = itertools.count(1)
 def _users(specs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Simulated users as verl's interaction registry makes them."""
     return {
-        spec["name"]: _load_class(spec)(config={**json.loads(json.dumps(spec["config"])), "name": spec["name"]})
+        spec["name"]: load_class(spec)(config={**json.loads(json.dumps(spec["config"])), "name": spec["name"]})
         for spec in specs
     }
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from migrate_tools.mapping.turns import MAX_TURNS
 from migrate_tools.model import CheckResult, CheckStatus, InteractionSpec, Launch, MultiTurn, ToolSpec
 from migrate_tools.parity.engine_side import ROLLOUT_FILE
 from migrate_tools.parity.newjob import STAGE, STANDIN, Context
@@ -42,12 +43,12 @@ def compare_tools(
     """
     if launch.multi_turn is not None and (why := limit_problem(launch.multi_turn, max_turns)):
         return CheckResult(name=name, rung=4, status="failed", summary=why)
-    status, summary, evidence = _compare(context, launch, rows, services)
+    status, summary, evidence = _compare(context, launch, rows, services, max_turns)
     return CheckResult(name=name, rung=4, status=status, summary=summary, evidence=evidence)
 
 
 def _compare(
-    context: Context, launch: Launch, rows: Path | None, services: Services
+    context: Context, launch: Launch, rows: Path | None, services: Services, max_turns: int | None
 ) -> tuple[CheckStatus, str, dict[str, Any]]:
     turns = launch.multi_turn
     if turns is None or not (turns.tools or turns.interactions):
@@ -65,6 +66,7 @@ def _compare(
     place = context.work / "tools" / launch.name
     fresh_folder(place)
     job = _job(context, launch, talks, metadata) | {"images": _images(launch, known), "tape": services.tape}
+    job["args"] = {} if max_turns is None else {MAX_TURNS: max_turns}
     (place / "job.json").write_text(json.dumps(job), encoding="utf-8")
     sides: dict[str, Any] = {}
     for name, side in (("old", "old"), *((("again", "old"),) if services.outside else ()), ("new", "new")):
@@ -206,7 +208,6 @@ def _job(
     turns = launch.multi_turn
     assert turns is not None
     project, root = Path(context.recipe.project_root), Path(context.recipe.root)
-    inside = "/project/" + root.relative_to(project).as_posix() if root != project else "/project"
     return {
         "turns": turns.model_dump(mode="json", exclude={"tools", "interactions", "loops", "missing"}),
         "tools": [_tool(tool) for tool in turns.tools],
@@ -216,7 +217,7 @@ def _job(
         "loop_root": "/loop",
         "lines": version_pair(engine_version(launch.verl.version)) >= (0, 6),
         "tool_images": launch.data.tool_images,
-        "paths": [inside, "/project"],
+        "paths": recipe_paths(project, root),
         "aliases": recipe_packages(project, root),
         "new_paths": [STAGE, STANDIN],
         "tools_module": f"examples.{context.example.algo}.tools_{context.example.algo}",
@@ -229,6 +230,11 @@ def _job(
     }
 
 
+def recipe_paths(project: Path, root: Path) -> list[str]:
+    """The recipe's folder and its project in the sandbox."""
+    return ["/project/" + root.relative_to(project).as_posix() if root != project else "/project", "/project"]
+
+
 def recipe_packages(project: Path, root: Path) -> dict[str, list[str]]:
     """Package -> its folders in the sandbox, as verl's own checkout has them: recipe, and in it the recipe's folder.
 
@@ -238,7 +244,7 @@ def recipe_packages(project: Path, root: Path) -> dict[str, list[str]]:
     packages = {"recipe": ["/project/recipe", "/project"]}
     found = root.parent in (project, project / "recipe") and (root / "__init__.py").is_file()
     if not found and root.name.isidentifier():
-        packages[f"recipe.{root.name}"] = [_inside(str(root.relative_to(project))).removesuffix("/.")]
+        packages[f"recipe.{root.name}"] = [inside(str(root.relative_to(project))).removesuffix("/.")]
     return packages
 
 
@@ -256,10 +262,10 @@ def _images(launch: Launch, rows: Sequence[Mapping[str, Any]]) -> list[list[str]
 
 
 def _user(user: InteractionSpec) -> dict[str, Any]:
-    return {"name": user.name, "class_name": user.class_name, "file": _inside(user.file), "config": user.config}
+    return {"name": user.name, "class_name": user.class_name, "file": inside(user.file), "config": user.config}
 
 
-def _inside(file: str | None) -> str:
+def inside(file: str | None) -> str:
     """Where a file stands in the sandbox."""
     return f"/verl/{file}" if file and file.startswith("verl/") else f"/project/{file or ''}"
 
@@ -269,7 +275,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
         "name": tool.name,
         "kind": tool.kind,
         "class_name": tool.class_name,
-        "file": _inside(tool.file),
+        "file": inside(tool.file),
         "config": tool.config,
         "parameters": tool.parameters,
         "given": tool.source is not None and tool.parameters is not None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +24,23 @@ PARTS = "PARTS"
 
 
 def multi_turn_files(
-    launch: Launch, found: Extracted, *, algo: str, project: Path | None = None, base_env: str = ""
+    launch: Launch, found: Extracted, *, algo: str, project: Path | None = None, base_env: str = "", scripts: str = ""
 ) -> list[ExampleFile]:
     """The files of one launch; empty when its tools were not extracted.
 
     Args:
         project: the recipe's project; text files of it that a tool's or user's settings name are copied.
         base_env: text of the Relax checkout's own base class; empty: ours.
+        scripts: names of all launch scripts that the files serve; empty: that of the launch.
     """
     turns = launch.multi_turn
     if turns is None or found.tools is None:
         return []
     if turns.loops:
-        return loop_files(launch, found.tools, algo=algo)
+        return loop_files(launch, found.tools, algo=algo, scripts=scripts or launch.script)
     version = version_pair(turns.loop_release or launch.verl.version)
     family = special_tokens(str(launch.get("actor_rollout_ref.model.path") or ""))
-    origin = f"Tools of {launch.script} (verl {launch.verl.version})."
+    origin = f"Tools of {scripts or launch.script} (verl {launch.verl.version})."
     texts = named_files(turns, project) if project is not None else {}
     values: dict[str, Any] = {
         "files": {owner: {key: name for key, (name, _) in names.items()} for owner, names in texts.items()},
@@ -72,9 +74,6 @@ def multi_turn_files(
         "image_parts": "each" if version >= (0, 9) else "one",
         "turns": turns,
         "verl_version": turns.loop_release or launch.verl.version,
-        "response_length": int(
-            launch.get("data.max_response_length") or launch.get("actor_rollout_ref.rollout.response_length") or 512
-        ),
         "keep": kept_side(turns, version),
         "errors": "end" if version < (0, 6) else "plain" if version < (0, 8) else "named",
         "create_kwargs": version >= (0, 6),
@@ -108,6 +107,12 @@ def multi_turn_files(
         )
     )
     return made
+
+
+def shared_limit(launches: Sequence[Launch]) -> int | None:
+    """What the environment takes where a launch's configuration names no max_turns: no limit, if any has none."""
+    limits = [launch.multi_turn.max_assistant_turns for launch in launches if launch.multi_turn is not None]
+    return None if None in limits or not limits else limits[0]
 
 
 BASE_ENV = "examples/deepeyes/base_env.py"

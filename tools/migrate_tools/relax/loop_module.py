@@ -14,18 +14,18 @@ from migrate_tools.verl.extract import Extracted
 from migrate_tools.verl.extract_tools import PARTS
 
 
-def loop_files(launch: Launch, loops: Extracted, *, algo: str) -> list[ExampleFile]:
+def loop_files(launch: Launch, loops: Extracted, *, algo: str, scripts: str) -> list[ExampleFile]:
     """loops_<algo>.py, and rollout_<algo>.py or the agent's command."""
     turns = launch.multi_turn
     assert turns is not None
     agentic = is_agentic(turns)
     columns = tuple(dict.fromkeys((*added_metadata(launch), "agent_name", RAW_PROMPT)))
-    lengths = {"prompt_length": _length(launch, "prompt", 1024), "response_length": _length(launch, "response", 512)}
+    limits = lengths(launch)
     config = used_settings(launch.config, loops.code)
-    config["actor_rollout_ref"]["rollout"].update(lengths)
+    config["actor_rollout_ref"]["rollout"].update(limits)
     values: dict[str, Any] = {
         "licence": "# " + "\n# ".join(loops.header.splitlines()) if loops.header else "",
-        "title": f"{'Agent' if agentic else 'Rollout'} of {algo}: the agent loop of {launch.script}.",
+        "title": f"{'Agent' if agentic else 'Rollout'} of {algo}: the agent loop of {scripts}.",
         "algo": algo,
         "environment": list(turns_environment(launch).items()),
         "loops_module": f"loops_{algo}",
@@ -34,8 +34,8 @@ def loop_files(launch: Launch, loops: Extracted, *, algo: str) -> list[ExampleFi
         "arguments": {loop.name: loop.arguments for loop in turns.loops if loop.arguments},
         "default_loop": turns.default_loop or turns.loops[0].name,
         "config": config,
-        "prompt_length": lengths["prompt_length"],
-        "response_length": lengths["response_length"],
+        "prompt_length": limits["prompt_length"],
+        "response_length": limits["response_length"],
         "columns": columns,
         "ours": (*RELAX_METADATA, ROLLOUT_METADATA, RESUME_METADATA, "tools"),
         "rollout_metadata": ROLLOUT_METADATA,
@@ -52,6 +52,11 @@ def loop_files(launch: Launch, loops: Extracted, *, algo: str) -> list[ExampleFi
         text = render_template("run_agent.sh.j2", **values)
         files.append(ExampleFile(path=f"{base}/run_agent_{algo}.sh", text=text, origin="rendered", executable=True))
     return files
+
+
+def lengths(launch: Launch) -> dict[str, int]:
+    """Tokens of prompts, and of all turns together, as a loop finds them in verl's rollout settings."""
+    return {"prompt_length": _length(launch, "prompt", 1024), "response_length": _length(launch, "response", 512)}
 
 
 def _length(launch: Launch, which: str, default: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from migrate_tools import __version__
 from migrate_tools.errors import RefusedInput
 from migrate_tools.model import Example, ExampleFile, Launch, Mode, Recipe, Translation
 from migrate_tools.relax.chat_template import template_files
-from migrate_tools.relax.env_module import multi_turn_files
+from migrate_tools.relax.env_module import multi_turn_files, shared_limit
 from migrate_tools.relax.example_readme import render_readme
 from migrate_tools.relax.hooks import hook_module_names, render_hooks
 from migrate_tools.relax.prepare_script import render_prepare
@@ -188,25 +189,39 @@ def _multi_turn_files(
     project: Path,
     base_env: str,
 ) -> list[ExampleFile]:
-    """Environment, rollout and tools, once for all launches.
+    """Environment, rollout and tools, once for all launches; the limit of answers is in their configurations.
 
     Raises:
         RefusedInput: launches of one example need different ones.
     """
+    served = [
+        (launches[item.launch], found, item.algo)
+        for item in translations
+        if (found := extracted.get(item.launch)) is not None and found.tools is not None
+    ]
+    scripts = ", ".join(dict.fromkeys(launch.script for launch, *_ in served))
+    limit = shared_limit([launch for launch, *_ in served])
     files: dict[str, ExampleFile] = {}
-    for item in translations:
-        found = extracted.get(item.launch)
-        for file in (
-            multi_turn_files(launches[item.launch], found, algo=item.algo, project=project, base_env=base_env)
-            if found
-            else ()
-        ):
+    for launch, found, algo in served:
+        turns = launch.multi_turn
+        if turns is not None and not turns.loops:
+            turns = turns.model_copy(update={"max_assistant_turns": limit})
+        alike = launch.model_copy(update={"multi_turn": turns})
+        for file in multi_turn_files(alike, found, algo=algo, project=project, base_env=base_env, scripts=scripts):
             if files.setdefault(file.path, file) != file:
                 raise RefusedInput(
-                    f"the launches of {item.algo} use different tools or limits",
+                    f"the launches of {algo} use different tools or limits: {file.path} of {launch.script} has "
+                    f"{_first_difference(files[file.path].text, file.text)}",
                     "migrate them one at a time with --launch",
                 )
     return list(files.values())
+
+
+def _first_difference(before: str, after: str) -> str:
+    """The first line that two texts have differently."""
+    lines = zip_longest(before.splitlines(), after.splitlines(), fillvalue="no line")
+    old, new = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
+    return f"{new.strip()[:120]!r} in place of {old.strip()[:120]!r}"
 
 
 def _config_files(translations: Sequence[Translation], names: Mapping[str, str]) -> list[ExampleFile]:
