@@ -12,6 +12,7 @@ from migrate_tools.model import CheckResult, Translation
 from migrate_tools.relax.render import config_names
 
 SINGLE_TURN = "single-turn: there are no tools to compare"
+AGENT = "the recipe's agent loop is taken over as it stands, driven by its framework: rung 6 plays it"
 
 
 class ToolsCheck:
@@ -23,13 +24,13 @@ class ToolsCheck:
     def run(self, context: CheckContext) -> tuple[CheckResult, ...]:
         from migrate_tools.parity.tools import compare_tools
 
-        environment = f"examples/{context.example.algo}/env_{context.example.algo}.py"
-        if all(item.path != environment for item in context.example.files):
+        base = f"examples/{context.example.algo}"
+        written = {item.path for item in context.example.files}
+        if f"{base}/loops_{context.example.algo}.py" in written:
+            return self._loops(context, has_agent=f"{base}/agent_{context.example.algo}.py" in written)
+        if f"{base}/env_{context.example.algo}.py" not in written:
             with finding(self.name, self.rung) as found:
-                loops = f"examples/{context.example.algo}/loops_{context.example.algo}.py"
-                own = any(item.path == loops for item in context.example.files)
-                why = "the recipe's agent loop is taken over as it stands: rung 6 plays it" if own else SINGLE_TURN
-                found.skip("skipped", why)
+                found.skip("skipped", SINGLE_TURN)
             return (found.result(),)
         results: list[CheckResult] = []
         for translation in context.translations:
@@ -44,6 +45,27 @@ class ToolsCheck:
                 name=f"{self.name}:{translation.launch}",
                 rows=rows,
                 max_turns=_max_turns(context, translation),
+                services=context.services(translation),
+            )
+            results.append(made.model_copy(update={"seconds": round(time.monotonic() - began, 3)}))
+        return tuple(results)
+
+    def _loops(self, context: CheckContext, *, has_agent: bool) -> tuple[CheckResult, ...]:
+        """Loops of the recipe's own, launch by launch; those that a framework drives in a process are only played."""
+        from migrate_tools.parity.own_loops import compare_loops
+
+        if has_agent:
+            with finding(self.name, self.rung) as found:
+                found.skip("skipped", AGENT)
+            return (found.result(),)
+        results: list[CheckResult] = []
+        for translation in context.translations:
+            began = time.monotonic()
+            made = compare_loops(
+                context,
+                context.launch(translation),
+                name=f"{self.name}:{translation.launch}",
+                data=context.converted(translation),
                 services=context.services(translation),
             )
             results.append(made.model_copy(update={"seconds": round(time.monotonic() - began, 3)}))

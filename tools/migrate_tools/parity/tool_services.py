@@ -10,6 +10,7 @@ from typing import Any
 from migrate_tools.model import Launch, MultiTurn, Recipe
 from migrate_tools.parity.mine import mine
 from migrate_tools.parity.tape_settings import answer_settings
+from migrate_tools.verl.agent_loops import extract_loops
 from migrate_tools.verl.extract import NotExtractable
 from migrate_tools.verl.extract_tools import extract_tools
 from migrate_tools.verl.traits import find_traits
@@ -43,15 +44,18 @@ def joined_tapes(*tapes: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def find_services(recipe: Recipe, launch: Launch, turns: MultiTurn) -> Services:
-    """The services of a launch's tools and users, found in all of their code, verl's helpers included.
+    """The services of a launch's tools, users and own loops, found in all of their code, verl's helpers included.
 
     The code is taken from the recipe and not from the example, so that a draft cannot change what is answered.
     """
-    own = {trait for parts in (turns.tools, turns.interactions) for part in parts for trait in part.traits} & OUTSIDE
+    own = {
+        trait for parts in (turns.tools, turns.interactions, turns.loops) for part in parts for trait in part.traits
+    } & OUTSIDE
     code, asks = "", own & TAPED
     try:
         roots = {"project_root": Path(recipe.project_root), "recipe_root": Path(recipe.root)}
-        code = extract_tools(turns, **roots, verl=launch.verl).code
+        extract = extract_loops if turns.loops else extract_tools
+        code = extract(turns, **roots, verl=launch.verl).code
         asks = asks | (TAPED & set(find_traits(code)))
     except NotExtractable:  # written by hand, then: what the classes themselves say
         pass
