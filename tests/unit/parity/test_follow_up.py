@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -40,11 +41,11 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oracle.directed, "search", lambda *_, **__: oracle.directed.Told())
 
 
-def weakened(made: Any, monkeypatch: pytest.MonkeyPatch, kept: Callable[[str], bool]) -> FrozenCases:
+def weakened(made: Any, monkeypatch: pytest.MonkeyPatch, kept: Callable[[dict[str, Any]], bool]) -> FrozenCases:
     """The closed oracle of a bench, of which only cases with some responses are shown."""
     frozen: FrozenCases = made.freeze(cases=40)
     frozen.meta["telling"].clear()  # type: ignore[attr-defined]
-    pairs = [pair for pair in zip(frozen.cases(), frozen.outcomes(), strict=True) if kept(pair[0]["raw"])]
+    pairs = [pair for pair in zip(frozen.cases(), frozen.outcomes(), strict=True) if kept(pair[0])]
     own = frozen.folder
     for name, place in (("cases", 0), ("outcomes", 1)):
         whole = getattr(FrozenCases, name)
@@ -59,7 +60,7 @@ def test_an_input_that_shows_a_survivor_is_put_to_both_sides(
     bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = bench(CLIPPED)
-    result = compare.run_parity(made, made.launch, weakened(made, monkeypatch, lambda raw: len(raw) < 200))
+    result = compare.run_parity(made, made.launch, weakened(made, monkeypatch, lambda case: len(case["raw"]) < 200))
 
     power, asked = result.evidence["power"], result.evidence["follow_up"]
     assert result.status == "passed", result.summary
@@ -75,7 +76,9 @@ def test_a_fault_that_only_follow_up_cases_see_fails_the_check(
     bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = bench(EXACT, EXACT.replace("solution_str ==", "solution_str.strip() =="))
-    result = compare.run_parity(made, made.launch, weakened(made, monkeypatch, lambda raw: raw == raw.strip()))
+    result = compare.run_parity(
+        made, made.launch, weakened(made, monkeypatch, lambda case: case["raw"] == case["raw"].strip())
+    )
 
     assert result.status == "failed"
     assert "follow-up cases, made for seeded faults and edits, differ" in result.summary
@@ -91,7 +94,7 @@ def test_an_edit_is_searched_for_where_it_differs_from_the_rules(
     bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, known: bool
 ) -> None:
     made = bench(CLIPPED, CLIPPED.replace("-300", "-317"))
-    frozen = weakened(made, monkeypatch, lambda raw: len(raw) < 200)
+    frozen = weakened(made, monkeypatch, lambda case: len(case["raw"]) < 200)
     name = "examples/demo/reward_demo.py"
     draft = (made.stage / name).read_text("utf-8")
     made.by_rules = {name: draft.replace("-317", "-300")} if known else {}
@@ -106,6 +109,27 @@ def test_an_edit_is_searched_for_where_it_differs_from_the_rules(
             0.0,
             1.0,
         )
+
+
+@pytest.mark.jail
+@pytest.mark.usefixtures("few")
+def test_a_difference_on_a_made_row_comes_with_its_test_file(
+    bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = bench(EXACT, EXACT.replace("== ground_truth", "== ground_truth.strip()"))
+    name = "examples/demo/reward_demo.py"
+    made.by_rules = {name: (made.stage / name).read_text("utf-8").replace(".strip()", "")}
+    frozen = weakened(made, monkeypatch, lambda case: case["row"] < 5)
+    result = compare.run_parity(made, made.launch, frozen)
+
+    assert result.status == "failed"
+    assert "further" in result.evidence
+    assert all(item["row"] >= 5 for item in result.evidence["smallest"])
+    written = re.search(r"^CASES = (\[.*?^\])", result.evidence["pytest"], re.M | re.S)
+    assert written is not None
+    (_, label, _, _, response, *_), *_ = eval(written[1])
+    assert label != label.strip()
+    assert response.startswith(label.strip())
 
 
 @pytest.mark.jail

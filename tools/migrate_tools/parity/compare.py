@@ -281,7 +281,7 @@ def _explain(
     smallest = shrink.shrink(context, launch, frozen, job, wrong)
     evidence["smallest"] = [item.shown() for item in smallest]
     if smallest:
-        converted = context.work / "parity" / launch.name / "new" / "converted"
+        converted = context.work / "parity" / launch.name / shrink.NEW / "converted"
         evidence["pytest"] = pytest_file.render(converted, job, smallest)
 
 

@@ -19,6 +19,8 @@ MOST = 4
 ROUNDS = 3
 CANDIDATES = 60
 SECONDS = 12.0
+NEW = "shrink_new"
+"""Folder of the new side's last run, below that of the launch."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def shrink(
         olds = oracle.run_old(
             context.sandbox, context.recipe, launch, old_job, frozen.folder, lines, place / "shrink_old"
         )
-        answer = run_new(context, frozen, {**plain, "total_seconds": SECONDS, "groups": 0}, lines, place / "shrink_new")
+        answer = run_new(context, frozen, {**plain, "total_seconds": SECONDS, "groups": 0}, lines, place / NEW)
         if isinstance(olds, str) or "error" in answer:
             break
         progress = _keep_smallest(trials, olds[0]["records"], answer["records"], current, found, frozen.known_keys)
