@@ -143,7 +143,8 @@ class BenchEngine(LocalEngine):
         work: Path,
         rungs: frozenset[int] = CPU_RUNGS,
     ) -> tuple[CheckResult, ...]:
-        key = short_hash(json.dumps([(item.path, item.text) for item in draft.example.files]))
+        both = (draft.example, draft.by_rules or draft.example)
+        key = short_hash(json.dumps([[(item.path, item.text) for item in one.files] for one in both]))
         known = _CHECKED.setdefault(self.bench.name, {})
         if key not in known:
             known[key] = self._checked(draft, frozen, stage)
@@ -159,11 +160,12 @@ class BenchEngine(LocalEngine):
             sandbox=base.sandbox,
             work=base.work,
             cases={name: opened(name, meta, base.work) for name, meta in frozen.items()},
+            by_rules={item.path: item.text for item in draft.by_rules.files} if draft.by_rules else {},
         )
         launch = base.recipe.launches[0]
         assert context.cases is not None
         results = [*SyntaxCheck().run(context), flags_check(draft.example)]
-        return (*results, run_parity(context, launch, context.cases[launch.name], thorough=False))
+        return (*results, run_parity(context, launch, context.cases[launch.name]))
 
     def second_look(
         self, recipe: Recipe, draft: Draft, request: RunRequest, stage: Path, work: Path

@@ -63,6 +63,11 @@ def test_two_differences_are_undone_one_by_one_and_together() -> None:
     assert whole["lists"]
 
 
+def test_differences_of_one_statement_are_undone_together() -> None:
+    draft = RULES.replace("answer.strip() == ground_truth", "answer == ground_truth.lower()")
+    assert changes(draft) == [("answer == ground_truth.lower()", "answer.strip() == ground_truth")]
+
+
 def test_a_lost_statement_brings_its_function_back() -> None:
     lost = "    if answer is None:\n        return 0.0\n"
     (change,) = changes(RULES.replace(lost, ""))

@@ -108,7 +108,7 @@ class Hunt:
         return next((place for place in places if run(known[place], "faulty").outcome != outcomes[place]), None)
 
     def look(
-        self, places: Sequence[int], focus: Mapping[str, Any], rng: Random, effort: float = 1.0
+        self, places: Sequence[int], focus: Mapping[str, Any], rng: Random, effort: float = 1.0, wanted: str = "faulty"
     ) -> Candidate | None:
         """An input that tells the faulty version from the right one, made from known ones; None when none was found.
 
@@ -116,6 +116,7 @@ class Hunt:
             places: known inputs that reach the change.
             focus: texts and numbers that matter for it (`focus.focus`).
             effort: share of the usual number of tries.
+            wanted: the version that is to be told from the right one, where the faulty one only leads there.
 
         Afterwards `tried`, `reached` and `infected` say how many inputs there were, how many of them reached the
         changed place as far as its value is noted, and on how many of those it was another one.
@@ -149,8 +150,8 @@ class Hunt:
             for raw in aim.texts(right.compared, made.raw, self._answers[made.row]):
                 planned.append(made.written(raw))
             self.reached += bool(right.seen or faulty.seen)
-            if right.outcome != faulty.outcome:
-                return self._plainer(made)
+            if self._part(made, right, faulty, wanted):
+                return self._plainer(made, wanted)
             if right.seen != faulty.seen:
                 self.infected += 1
                 if len(moved) < GROWN:
@@ -162,11 +163,17 @@ class Hunt:
                 grown[min(len(grown), BASES + rng.randrange(BASES)) :] = [made]
         return None
 
-    def _plainer(self, found: Candidate) -> Candidate:
+    def _part(self, made: Candidate, right: Result, faulty: Result, wanted: str) -> bool:
+        """Whether the wanted version says something else; it is asked where the change did anything at all."""
+        if wanted == "faulty" or right.noting and right.seen == faulty.seen:
+            return right.outcome != faulty.outcome
+        return right.outcome != self._run(made, wanted).outcome
+
+    def _plainer(self, found: Candidate, wanted: str) -> Candidate:
         """The input without the changes of its row that are not needed."""
         for change in found.changes:
             other = found._replace(changes=tuple(item for item in found.changes if item is not change))
-            if self._run(other, "right").outcome != self._run(other, "faulty").outcome:
+            if self._run(other, "right").outcome != self._run(other, wanted).outcome:
                 found = other
         return found
 

@@ -66,7 +66,11 @@ def run_versions(
             item_seconds=max(ONE_SECONDS, SLOWER * base["seconds"]),
             total_seconds=seconds,
         )
-    lost = [position for position in range(job["first"]) if results.get(position, {}).get("kind") == "survived"]
+    lost = [
+        position
+        for position in range(job["first"])
+        if results.get(position, {}).get("kind") == "survived" or plans[position] and "whole" in versions[position]
+    ]
     if lost and job.get("mined"):
         from migrate_tools.parity.survivors import look_again
 

@@ -26,6 +26,7 @@ EFFORT = 1.2
 ONE_SECONDS = 60.0
 TRY_SECONDS = 2.0
 """Processor time of one call."""
+WHOLE = "whole"
 CPU_SECONDS = 45.0
 """Processor time for all survivors of one worker; those after it are not run."""
 Record = dict[str, Any]
@@ -46,7 +47,8 @@ def look_again(
         that shows the fault, or None.
 
     Args:
-        versions: changed modules with `span`, `text`, `probe` and `focus` of the change, perhaps an `effort`.
+        versions: changed modules with `span`, `text`, `probe` and `focus` of the change; where the change is one step
+            on the way to another module, that one's text (`whole`) and the `effort`.
         plans: position of a version -> cases that reach its lines.
     """
     return supervise.run_items(
@@ -73,7 +75,7 @@ class _Survivors:
         self._source = self._caller.source.encode()
         self._notes: list[str] = []
         self._noted = False
-        self._modules: dict[str, types.ModuleType] = {"right": self._caller.load(self._caller.source)}
+        self._modules: dict[str, Any] = {"right": self._caller.load(self._caller.source)}
         asked = {name for record in job["baseline"] if record for name in record["old_keys"]}
         self._keys = asked - {"score"}
         mined = job["mined"]
@@ -93,8 +95,10 @@ class _Survivors:
             return {"left": "no time"}
         version = self._versions[position]
         self._modules["right"], self._modules["faulty"] = self._both(version)
+        self._modules[WHOLE] = self._caller.load(version["whole"]) if "whole" in version else None
         places = [self._place[index] for index in self._plans[position]]
-        found = self._hunt.look(places, version["focus"], Random(position), version.get("effort", EFFORT))
+        wanted = "faulty" if self._modules.get(WHOLE) is None else WHOLE
+        found = self._hunt.look(places, version["focus"], Random(position), version.get("effort", EFFORT), wanted)
         shown = None
         if found is not None:
             changes = [[list(path), value] for path, value in found.changes]

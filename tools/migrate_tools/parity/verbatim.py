@@ -9,7 +9,7 @@ do not count.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import chain
@@ -46,10 +46,10 @@ def leads(code: Code, rules: str, values: Sequence[str]) -> Leads:
     other = Code(rules)
     if _without_texts(code.source) == _without_texts(rules):
         return Leads()
-    pairs = list(_differing(code.tree, other.tree))
+    pairs = list(_joined(code, other, _differing(code.tree, other.tree)))
     undone = [fault for pair in pairs[:MOST] if (fault := _undone(code, other, *pair)) is not None]
     share = max(1.0, EFFORT / max(1, len(undone)))
-    parts = [{**version(code, fault, values), "effort": share} for fault in undone]
+    parts = [{**version(code, fault, values), "whole": rules, "effort": share} for fault in undone]
     around = focus_of([*_changed(code, other), *_changed(other, code)], values)
     whole = {"source": rules, "lines": [], "lists": True, "span": (0, 0), "text": "", "probe": None, "focus": around}
     return Leads((*parts, {**whole, "effort": EFFORT}), len(pairs))
@@ -60,6 +60,20 @@ def version(code: Code, fault: Fault, values: Sequence[str]) -> dict[str, Any]:
     place = {"span": code.span(fault.node), "text": fault.after, "probe": code.probe(fault.node)}
     around = {"focus": focus(code, fault.node, fault.after, values)}
     return {"source": fault.source, "lines": fault.lines, "lists": fault.operator in LIST_KINDS, **place, **around}
+
+
+def _joined(code: Code, other: Code, pairs: Iterable[tuple[ast.AST, ast.AST]]) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """The pairs; those of one statement as the smallest pair that holds them: they may only mean something together."""
+    found: dict[ast.AST, list[tuple[ast.AST, ast.AST]]] = {}
+    for node, original in pairs:
+        holds = next((item for item in (node, *code.above(node)) if isinstance(item, ast.stmt)), node)
+        found.setdefault(holds, []).append((node, original))
+    for several in found.values():
+        node, original = several[0]
+        rest = {item for item, _ in several[1:]}
+        while not rest <= {*ast.walk(node)}:
+            node, original = code.parents[node], other.parents[original]
+        yield node, original
 
 
 def _undone(code: Code, other: Code, node: ast.AST, original: ast.AST) -> Fault | None:
