@@ -28,6 +28,7 @@ from migrate_tools.checks.smoke import SmokeCheck
 from migrate_tools.checks.syntax import SyntaxCheck
 from migrate_tools.checks.tools import ToolsCheck
 from migrate_tools.model import CheckResult
+from migrate_tools.parsing import parse_one_at_a_time
 
 __all__ = ["LADDER", "Check", "CheckContext", "run_ladder"]
 
@@ -51,6 +52,7 @@ def run_ladder(context: CheckContext, only: Iterable[Check] | None = None) -> tu
     Args:
         only: the checks to run, None for all of them.
     """
+    parse_one_at_a_time()
     chosen = LADDER if only is None else tuple(only)
     beside = [_begun(check, context) if check.name == ParityCheck.name else None for check in chosen]
     others = [check.run(context) if started is None else () for check, started in zip(chosen, beside, strict=True)]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from migrate_tools.errors import RefusedInput
 from migrate_tools.model import Launch, Note, Recipe, Skipped, VerlRef
+from migrate_tools.parsing import parse_one_at_a_time
 from migrate_tools.verl.choose_verl import best_fit, enclosing_tree, find_verl
 from migrate_tools.verl.commands import Kind, classify
 from migrate_tools.verl.commands_of import Found, all_commands, python_commands
@@ -59,6 +60,7 @@ def read_recipe(
     base = path if path.is_dir() else path.parent
     project = project_root(base.resolve() if base.exists() else base)
     found = discover(path.resolve() if path.exists() else path, project, launches)
+    parse_one_at_a_time()
     warming = Thread(target=_warm)
     warming.start()
     try:
