@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from migrate_tools.parity import directed, directed_edits
 from migrate_tools.parity.directed_edits import CHANGES, Material
+from migrate_tools.parity.faults import seed_faults
+from migrate_tools.parity.focus import focus
+from migrate_tools.parity.mutation import Code
 
 MATERIAL = Material(
     ["42", "-7"], ["9"], ["####", "<answer>"], [60], ["#### 5"], ["Total"], [("So", "Thus"), ("42", "x")], [7, 9]
@@ -28,6 +31,28 @@ def test_every_change_changes_something_and_is_the_same_again(change: directed_e
 def test_a_blank_thought_is_among_the_changes() -> None:
     made = {directed_edits._hollow("<think>a</think>", MATERIAL, Random(seed)) for seed in range(40)}
     assert {"<think> </think>", "<think></think>", "<think>\n</think>"} <= made
+
+
+def test_a_closing_tag_once_more_on_a_line_of_its_own_is_among_them() -> None:
+    raw = "<think>a</think>\n<call>\nx\n</call>"
+    made = {directed_edits._block(raw, MATERIAL, Random(seed)) for seed in range(2000)}
+    assert f"{raw}\n</call>" in {text.rstrip("\n") for text in made}
+
+
+def test_lists_grow_by_items_like_their_last_one_in_even_steps() -> None:
+    made = [directed_edits._with_value([{"at": [1, 5]}], MATERIAL, Random(seed)) for seed in range(300)]
+    assert [{"at": [1, 5]}, {"at": [2, 6]}, {"at": [3, 7]}] in made
+    assert [{"at": [1, 5]}, {"at": [1, 5]}] in made
+
+
+def test_a_command_of_latex_that_the_scorer_names_comes_in_its_forms() -> None:
+    code = Code('def f(x):\n    parts = x.split("\\\\frac")\n    return parts[1:]')
+    fault = next(item for item in seed_faults(code) if item.operator == "off by one in a slice")
+    pairs = focus(code, fault.node, fault.after, ["1"])["pairs"]
+    assert (r"\frac{1}{2}", r"\frac12") in pairs
+    plain = Code('def f(x):\n    parts = x.split("frac")\n    return parts[1:]')
+    fault = next(item for item in seed_faults(plain) if item.operator == "off by one in a slice")
+    assert focus(plain, fault.node, fault.after, ["1"])["pairs"] == []
 
 
 SCORER = """

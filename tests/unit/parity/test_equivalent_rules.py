@@ -252,3 +252,42 @@ def test_lists_of_a_batch_have_one_length() -> None:
 def test_lists_that_the_scorer_makes_may_not(old: str, new: str) -> None:
     assert old in BATCH
     assert rules(BATCH.replace(old, new), "keyword argument lost") == {""}
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        ('{"score": 0, "acc": False}', "the same number"),
+        ('{"score": 1.0, "acc": True}', "the same number"),
+        ('{"score": 1, "acc": False}', ""),
+        ('{"score": 0, "acc": x}', ""),
+    ],
+)
+def test_a_truth_value_of_the_same_number_is_the_same_score(result: str, why: str) -> None:
+    assert rules(f"def f(x):\n    return {result}", "other value for the score") == {why}
+
+
+NAMED = """
+RATIO = 1.0
+def part(x, ratio=1.0):
+    return x * ratio
+def f(x):
+    return part(x, ratio=RATIO)
+"""
+
+
+def test_a_constant_of_the_module_may_be_the_default() -> None:
+    assert rules(NAMED, "keyword argument lost") == {"ratio is 1.0 by default"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("RATIO = 1.0", "RATIO = 2.0"),
+        ("RATIO = 1.0", "RATIO = 1.0\nRATIO += g()"),
+        ("def f(x):", "def f(x, RATIO=2.0):"),
+        ("RATIO = 1.0", "RATIO = float(os.environ['R'])"),
+    ],
+)
+def test_a_name_that_may_have_another_value_is_not(old: str, new: str) -> None:
+    assert rules(NAMED.replace(old, new), "keyword argument lost") == {""}

@@ -167,7 +167,7 @@ def _block(raw: str, material: Material, rng: Random) -> str:
     block = rng.choice(blocks)
     counts = [int(item) for item in material.amounts if 1 <= item <= 12 and float(item).is_integer()] or [2]
     times = rng.choice((1, 1, 2, rng.choice(counts), rng.choice(counts) + 1))
-    joint = rng.choice(("\n", " ", ""))
+    joint = "\n" if parts is LINE else rng.choice(("\n", " ", ""))
     many = joint.join([block] * times)
     if rng.random() < 0.3:
         raw = raw.replace(block, "", 1)
@@ -217,6 +217,8 @@ def _json_value(raw: str, material: Material, rng: Random) -> str:
 
 
 def _with_value(value: Any, material: Material, rng: Random) -> Any:
+    if isinstance(value, list) and value and rng.random() < 0.2:
+        return _grown(value, rng)
     if isinstance(value, (dict, list)) and value and rng.random() < 0.75:
         copy = value.copy()
         place = rng.choice(list(copy) if isinstance(copy, dict) else range(len(copy)))
@@ -238,6 +240,20 @@ def _with_value(value: Any, material: Material, rng: Random) -> Any:
         numbers = [item for item in (*material.own, *material.amounts) if isinstance(item, (int, float))]
         return rng.choice((value + 1, value - 1, -value, float(value), str(value), *numbers))
     return piece_of(material, rng)
+
+
+def _grown(values: list[Any], rng: Random) -> list[Any]:
+    """A list with more items like its last one, the numbers in them moved on by one step each."""
+    step, times = rng.choice((0, 1, 1, 10)), rng.choice((1, 2, 2, 3))
+    return [*values, *(_moved_by(values[-1], step * (turn + 1)) for turn in range(times))]
+
+
+def _moved_by(value: Any, step: int) -> Any:
+    if isinstance(value, dict):
+        return {key: _moved_by(item, step) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_moved_by(item, step) for item in value]
+    return value + step if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
 _CHANGED_TEXT: tuple[Callable[[str], str], ...] = (

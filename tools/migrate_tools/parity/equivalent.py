@@ -26,7 +26,7 @@ from migrate_tools.parity.equivalent_swap import treated_alike
 from migrate_tools.parity.equivalent_text import not_there_to_remove
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
 from migrate_tools.parity.outcomes import is_truth, is_whole
-from migrate_tools.parity.value_before import default_of, never_given
+from migrate_tools.parity.value_before import constant_of, default_of, never_given
 
 BLANKS = frozenset({"strip", "lstrip", "rstrip"})
 LIBRARY: dict[str, Any] = {"loads": json.loads, "sub": re.sub, "split": re.split, "open": open, "sorted": sorted}
@@ -74,6 +74,21 @@ def same_number(code: Code, edit: Edit) -> str:
     return ""
 
 
+def one_number(code: Code, edit: Edit) -> str:
+    """Another value for the score that is the same number: 0 and False are one reward."""
+    if edit.operator != "other value for the score" or not isinstance(edit.node, ast.expr):
+        return ""
+    one, other = _constant(edit.node), _constant(ast.parse(edit.text, mode="eval").body)
+    return "the same number" if one is not None and one == other else ""
+
+
+def _constant(node: ast.expr) -> float | None:
+    plain = number(node)
+    if plain is None and isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        return float(node.value)
+    return None if plain is None else float(plain)
+
+
 def _beside_a_float(code: Code, node: ast.AST) -> bool:
     """True for an operand of a sum, difference, product or quotient whose other operand is a float in any case."""
     parent = code.parents.get(node)
@@ -115,7 +130,7 @@ def keyword_is_default(code: Code, edit: Edit) -> str:
         found = [list(default_of(code, own, lost.arg)) for own in having]
         local = isinstance(edit.node.func, ast.Name) and code.function(edit.node) is not None
         defaults = [item for items in found for item in items] if local and all(found) else []
-    given = never_given(code, lost.value) or lost.value
+    given = never_given(code, lost.value) or constant_of(code, lost.value) or lost.value
     if defaults and all(ast.dump(default) == ast.dump(given) for default in defaults):
         return f"{lost.arg} is {code.segment(given)} by default"
     if not isinstance(lost.value, ast.Constant) or name in code.functions:
@@ -239,6 +254,7 @@ RULES = (
     filled_in_again,
     blanks_are_skipped,
     same_number,
+    one_number,
     keyword_is_default,
     value_unused,
     only_one_item,

@@ -112,6 +112,18 @@ def never_given(code: Code, node: ast.expr) -> ast.expr | None:
     return default if isinstance(default, ast.Constant) else None
 
 
+def constant_of(code: Code, node: ast.expr) -> ast.Constant | None:
+    """The constant that a name of the module stands for; None where it may get another value anywhere."""
+    if not isinstance(node, ast.Name) or len(found := list(stores(code.tree, node.id))) != 1:
+        return None
+    statement = code.parents.get(found[0])
+    plain = isinstance(statement, ast.Assign) and statement in code.tree.body and len(statement.targets) == 1
+    arguments = (item.arg for item in ast.walk(code.tree) if isinstance(item, ast.arg))
+    if not plain or node.id in arguments or not isinstance(statement, ast.Assign):
+        return None
+    return statement.value if isinstance(statement.value, ast.Constant) else None
+
+
 def default_of(code: Code, function: str, parameter: str) -> Iterator[ast.expr]:
     """The default of a parameter of one of the module's functions; nothing where it has none."""
     found = code.functions.get(function)
