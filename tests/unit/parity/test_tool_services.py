@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from migrate_tools.model import CheckStatus, DataSpec, Launch, MultiTurn, Recipe, RewardSpec, ToolSpec, VerlRef
-from migrate_tools.parity.tool_services import Services, find_services, joined_tapes
+from migrate_tools.parity.tool_services import Services, find_services, joined_tapes, named_folders
 from migrate_tools.parity.tools import difference, verdict
+from migrate_tools.sandbox import empty_folders
 
 HELPER = """\
 import requests
@@ -150,3 +151,31 @@ def test_verdicts(found: Services, changes: dict[str, int], status: CheckStatus,
     given, words = verdict(found, {**EVIDENCE, **changes})
     assert given == status
     assert said in words
+
+
+@pytest.mark.parametrize(
+    ("config", "folders"),
+    [
+        ({"db_root_path": "/apps/sets/data/"}, ("/apps/sets/data",)),
+        ({"roots": ["/mnt/a/b", {"second": "/mnt/a"}]}, ("/mnt/a", "/mnt/a/b")),
+        ({"file": "/mnt/a/b.json", "route": "/v1", "url": "http://host/a/b", "own": "configs/data"}, ()),
+        ({"taken": "/usr/lib/x", "up": "/mnt/../etc/x", "mounted": "/data/sets/a", "count": 3}, ()),
+    ],
+)
+def test_folders_that_settings_of_tools_name(config: dict[str, Any], folders: tuple[str, ...]) -> None:
+    tool = ToolSpec(name="sql", kind="base_tool", class_name="a.Sql", config=config)
+    assert named_folders(MultiTurn(tools=(tool,))) == folders
+
+
+def test_empty_folders_stand_in_one_inside_another(tmp_path: Path) -> None:
+    mounts = empty_folders(["/mnt/a/b", "/mnt/a", "/mnt/ab"], tmp_path)
+    assert [mount.target for mount in mounts] == ["/mnt/a", "/mnt/ab"]
+    assert [path.name for path in mounts[0].source.iterdir()] == ["b"]
+    assert list(mounts[1].source.iterdir()) == []
+    assert not any(mount.writable for mount in mounts)
+
+
+def test_what_stands_in_for_folders_is_said() -> None:
+    evidence = {"conversations": 3, "answered": 3, "unsteady": 0, "asked": 0}
+    _, summary = verdict(Services(folders=("/mnt/a",)), evidence)
+    assert summary.endswith("ends; empty folders in place of /mnt/a")

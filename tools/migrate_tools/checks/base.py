@@ -79,6 +79,7 @@ class CheckContext:
                 version=self.relax_version,
                 tape=self.tape(translation),
                 calls=self.calls(translation),
+                folders=self.services(translation).folders,
             )
         made: RehearsalRun = self._made[key]
         return made

@@ -45,6 +45,8 @@ class RehearsalCheck:
                         _judge(run, translation, found)
                         launch = context.launch(translation) if context.recipe.launches else None
                         _judge_turns(run.report or {}, launch.multi_turn if launch else None, found)
+                    if context.services(translation).folders:
+                        found.evidence["empty_folders"] = list(context.services(translation).folders)
                     if context.converted(translation).made_up:
                         found.evidence["rows"] = "made up from the data contract: the recipe has no files at hand"
                 found.seconds = max(found.seconds, run.seconds)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from migrate_tools.model import Launch, MultiTurn, Recipe
@@ -19,6 +19,13 @@ TAPED = frozenset({"http", "judge"})
 """Traits of code whose requests the tape answers."""
 OUTSIDE = frozenset({"process"}) | TAPED
 """Traits of code whose answers come from outside."""
+DEPTH = 2
+"""Parts of a path, the root among them, of which a folder with data has more: "/v1" is a route."""
+TAKEN = frozenset(
+    {"bin", "boot", "data", "dev", "etc", "lib", "lib32", "lib64", "loop", "opt", "proc", "project", "root", "run"}
+    | {"sbin", "stage", "sys", "tmp", "tools", "usr", "var", "verl", "work"}
+)
+"""Folders of the root that the sandbox has or mounts."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,8 @@ class Services:
 
     outside: tuple[str, ...] = ()
     tape: dict[str, Any] | None = None
+    folders: tuple[str, ...] = ()
+    """Folders with data that the settings of tools and users name: empty ones stand in for them."""
     sure: bool = True
     """False where only a helper can send requests, such as one that opens images by path or by address."""
 
@@ -60,4 +69,28 @@ def find_services(recipe: Recipe, launch: Launch, turns: MultiTurn) -> Services:
     except NotExtractable:  # written by hand, then: what the classes themselves say
         pass
     tape = answer_settings(mine([code])) if asks else None
-    return Services(tuple(sorted(own | asks)), tape, bool(own & TAPED) or not asks)
+    return Services(tuple(sorted(own | asks)), tape, named_folders(turns), bool(own & TAPED) or not asks)
+
+
+def named_folders(turns: MultiTurn) -> tuple[str, ...]:
+    """Folders outside the recipe that a tool's or user's settings name by their whole path, such as one of databases.
+
+    What a setting names by a suffix is a file, which nothing can stand in for.
+    """
+    found: set[str] = set()
+    for value in (
+        text for parts in (turns.tools, turns.interactions) for part in parts for text in _texts(part.config)
+    ):
+        path = PurePosixPath(value)
+        deep = path.is_absolute() and len(path.parts) > DEPTH and ".." not in path.parts
+        if deep and not path.suffix and path.parts[1] not in TAKEN and value.isprintable():
+            found.add(str(path))
+    return tuple(sorted(found))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)

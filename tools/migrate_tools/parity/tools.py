@@ -19,7 +19,7 @@ from migrate_tools.parity.tool_cases import WRITERS, conversations
 from migrate_tools.parity.tool_services import Services
 from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
 from migrate_tools.relax.special_tokens import special_tokens
-from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, python_env, python_mounts
+from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, empty_folders, python_env, python_mounts
 from migrate_tools.verl import source
 from migrate_tools.verl.loop_release import version_pair
 from migrate_tools.verl.multi_turn import engine_version
@@ -29,6 +29,7 @@ from migrate_tools.verl.tool_schemas import tools_by
 ROWS = 8
 SHOWN = 10
 SECONDS = 120.0
+EMPTY = "empty"
 
 
 def compare_tools(
@@ -70,7 +71,7 @@ def _compare(
     (place / "job.json").write_text(json.dumps(job), encoding="utf-8")
     sides: dict[str, Any] = {}
     for name, side in (("old", "old"), *((("again", "old"),) if services.outside else ()), ("new", "new")):
-        answer = _run(context, launch, place, side)
+        answer = _run(context, launch, place, side, empty_folders(services.folders, context.work / EMPTY / launch.name))
         if "error" in answer:
             return (
                 "not_checkable" if side == "old" else "failed",
@@ -99,7 +100,7 @@ def _compare(
         "raised": sum("raised" in record for record in sides["old"]),
         "problems": problems[:SHOWN],
     }
-    evidence["plumbing_only"] = bool(evidence["asked"])
+    evidence["plumbing_only"] = bool(evidence["asked"] or services.folders)
     if problems:
         return "failed", f"{len(problems)} of {len(talks)} conversations differ: {problems[0]}", evidence
     return *verdict(services, evidence), evidence
@@ -119,6 +120,8 @@ def verdict(services: Services, evidence: Mapping[str, Any]) -> tuple[CheckStatu
     )
     if evidence["unsteady"]:
         same += f"; in {evidence['unsteady']} more the old tools answer differently every time"
+    if services.folders:
+        same += f"; empty folders in place of {', '.join(services.folders)}"
     if services.tape is None or not (services.sure or evidence["asked"]):
         return "passed", same
     if not evidence["asked"]:
@@ -282,7 +285,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     }
 
 
-def _run(context: Context, launch: Launch, place: Path, side: str) -> dict[str, Any]:
+def _run(context: Context, launch: Launch, place: Path, side: str, folders: Sequence[Mount]) -> dict[str, Any]:
     turns = launch.multi_turn
     assert turns is not None
     older = sorted({tool.verl_version for tool in turns.tools if tool.verl_version})
@@ -302,6 +305,7 @@ def _run(context: Context, launch: Launch, place: Path, side: str) -> dict[str, 
             mounts=(
                 *python_mounts(),
                 Mount(place, "/work", writable=True),
+                *folders,
                 *(old if side == "old" else (Mount(context.stage, STAGE),)),
             ),
             cwd="/project" if side == "old" else "/work",

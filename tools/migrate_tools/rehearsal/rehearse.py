@@ -14,12 +14,13 @@ from migrate_tools.rehearsal.converted import Converted
 from migrate_tools.rehearsal.stage import build_commands, build_tree, fresh
 from migrate_tools.rehearsal.words import complaint
 from migrate_tools.relax.run_script import script_name
-from migrate_tools.sandbox import Job, Limits, Mount, Sandbox, python_env, python_mounts
+from migrate_tools.sandbox import Job, Limits, Mount, Sandbox, empty_folders, python_env, python_mounts
 
 REPORT = "report.json"
 CONTRACT = "contract.json"
 DEBUG_DATA = "rollout/0.pt"
 """The rehearsed samples, below the run's folder, as Relax's --load-debug-rollout-data reads them."""
+EMPTY = "empty"
 SECONDS = 300.0
 DRILLED: Mode = "sync"
 """The mode in which a rollout of the example's own is drilled; it is the same code in both."""
@@ -72,6 +73,7 @@ def rehearse(
     version: str = "latest",
     tape: Mapping[str, Any] | None = None,
     calls: Sequence[str] = (),
+    folders: Sequence[str] = (),
 ) -> RehearsalRun:
     """Run `bash run_<algo>.sh <mode>` on converted rows.
 
@@ -80,6 +82,7 @@ def rehearse(
         version: Relax version, or the file of a saved contract.
         tape: settings of the taped HTTP answers, when the reward asks a server.
         calls: texts with tool calls that the engine answers with, for an example with tools.
+        folders: folders with data that tools name; empty ones stand in for them.
     """
     fresh(place)
     build_tree(place / "relax", example)
@@ -98,6 +101,7 @@ def rehearse(
                 *python_mounts(),
                 Mount(place, "/work", writable=True),
                 Mount(data.folder / "data", "/data"),
+                *empty_folders(folders, place / EMPTY),
             ),
             cwd="/work/relax",
             env={

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from migrate_tools.sandbox.api import Mount
 
@@ -32,6 +33,18 @@ def python_mounts() -> tuple[Mount, ...]:
 def python_env() -> dict[str, str]:
     """Environment that goes with `python_mounts`; a fresh dict at every call."""
     return {"PYTHONPATH": ":".join([TOOLS, *_site_names()])}
+
+
+def empty_folders(targets: Iterable[str], place: Path) -> tuple[Mount, ...]:
+    """Empty folders, made below `place`, at each of the targets; one inside another is made inside its folder."""
+    made: dict[PurePosixPath, Path] = {}
+    for target in map(PurePosixPath, sorted(targets)):
+        outer = next((known for known in made if target.is_relative_to(known)), None)
+        folder = made[outer] / target.relative_to(outer) if outer else place / str(len(made))
+        folder.mkdir(parents=True, exist_ok=True)
+        if outer is None:
+            made[target] = folder
+    return tuple(Mount(folder, str(target)) for target, folder in made.items())
 
 
 def base_environment() -> dict[str, str]:
