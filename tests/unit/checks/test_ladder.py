@@ -80,7 +80,7 @@ def context(
         data=DataSpec(),
         multi_turn=turns,
     )
-    recipe = Recipe(name="toy", root="/", project_root="/", sha256="0", launches=(launch,))
+    recipe = Recipe(name="toy", root=str(folder), project_root=str(folder), sha256="0", launches=(launch,))
     translation = Translation(launch="run_toy", algo="toy", async_refusal=refusal)
     report = {"argv": list(ARGV if argv is None else argv), "failures": [], "warnings": []}
     made: dict[tuple[str, ...], Any] = {
