@@ -45,6 +45,12 @@ def test_lists_grow_by_items_like_their_last_one_in_even_steps() -> None:
     assert [{"at": [1, 5]}, {"at": [1, 5]}] in made
 
 
+def test_json_comes_in_other_wrapping_too() -> None:
+    raw = '<think>a</think>\n<answer>\n[{"x": 1}]</answer>'
+    made = {directed_edits._json(raw, MATERIAL, Random(seed)) for seed in range(200)}
+    assert '<think>looking</think>[{"x": 1}]' in made
+
+
 def test_a_command_of_latex_that_the_scorer_names_comes_in_its_forms() -> None:
     code = Code('def f(x):\n    parts = x.split("\\\\frac")\n    return parts[1:]')
     fault = next(item for item in seed_faults(code) if item.operator == "off by one in a slice")

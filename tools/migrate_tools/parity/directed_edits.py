@@ -206,14 +206,10 @@ def _amount(raw: str, material: Material, rng: Random) -> str:
 
 def _json_value(raw: str, material: Material, rng: Random) -> str:
     """A value of the first JSON in the text becomes one of the row or of the scorer, or one of another type."""
-    for match in re.finditer(r"[\[{]", raw[:4000]):
-        try:
-            value, end = json.JSONDecoder().raw_decode(raw, match.start())
-        except (ValueError, RecursionError):
-            continue
-        made = json.dumps(_with_value(value, material, rng), ensure_ascii=False)
-        return raw[: match.start()] + made + raw[end:]
-    return raw
+    if (found := edits.first_json(raw)) is None:
+        return raw
+    value, start, end = found
+    return raw[:start] + json.dumps(_with_value(value, material, rng), ensure_ascii=False) + raw[end:]
 
 
 def _with_value(value: Any, material: Material, rng: Random) -> Any:
@@ -245,15 +241,7 @@ def _with_value(value: Any, material: Material, rng: Random) -> Any:
 def _grown(values: list[Any], rng: Random) -> list[Any]:
     """A list with more items like its last one, the numbers in them moved on by one step each."""
     step, times = rng.choice((0, 1, 1, 10)), rng.choice((1, 2, 2, 3))
-    return [*values, *(_moved_by(values[-1], step * (turn + 1)) for turn in range(times))]
-
-
-def _moved_by(value: Any, step: int) -> Any:
-    if isinstance(value, dict):
-        return {key: _moved_by(item, step) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_moved_by(item, step) for item in value]
-    return value + step if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+    return [*values, *(edits.shifted(values[-1], step * (turn + 1)) for turn in range(times))]
 
 
 _CHANGED_TEXT: tuple[Callable[[str], str], ...] = (
@@ -314,6 +302,11 @@ def _instead(raw: str, material: Material, rng: Random) -> str:
 
 
 def _json(raw: str, material: Material, rng: Random) -> str:
+    """The JSON of a text in another shape, or as it is in other wrapping."""
+    found = edits.first_json(raw)
+    if found is not None and rng.random() < 0.25:
+        _, start, end = found
+        return rng.choice(forms.JSON_WRAPPERS).replace("{}", raw[start:end])
     return edits.json_edit(raw, rng) or raw
 
 

@@ -99,16 +99,24 @@ def shown(value: float) -> str:
 
 def json_edit(text: str, rng: Random) -> str | None:
     """The text with its first JSON list or object in another shape, now and then a broken one; None without any."""
+    if (found := first_json(text)) is None:
+        return None
+    value, start, end = found
+    made = json.dumps(_reshaped(value, rng), ensure_ascii=False)
+    if rng.random() < BROKEN:
+        inner = made[1:-1]
+        made = made[:1] + rng.choice((f"{inner},", f"x {inner}", inner.replace('"', "", 1), "oops")) + made[-1:]
+    return text[:start] + made + text[end:]
+
+
+def first_json(text: str) -> tuple[Any, int, int] | None:
+    """The first JSON list or object in a text, where it starts, and where it ends; None without any."""
     for match in re.finditer(r"[\[{]", text[:4000]):
         try:
             value, end = json.JSONDecoder().raw_decode(text, match.start())
         except (ValueError, RecursionError):
             continue
-        made = json.dumps(_reshaped(value, rng), ensure_ascii=False)
-        if rng.random() < BROKEN:
-            inner = made[1:-1]
-            made = made[:1] + rng.choice((f"{inner},", f"x {inner}", inner.replace('"', "", 1), "oops")) + made[-1:]
-        return text[: match.start()] + made + text[end:]
+        return value, match.start(), end
     return None
 
 
@@ -121,7 +129,7 @@ def _reshaped(value: Any, rng: Random) -> Any:
         copy[place] = _reshaped(value[place], rng)
         return copy
     if isinstance(value, list):
-        moved = [*value, *(_shifted(item, step) for item in value[-1:] for step in (1, 2))]
+        moved = [*value, *(shifted(item, step) for item in value[-1:] for step in (1, 2))]
         return rng.choice(([], value[:1], value * 2, value * 3, value[::-1], [value], value[1:], moved, None, {}))
     if isinstance(value, dict):
         key = rng.choice(list(value) or [""])
@@ -133,12 +141,12 @@ def _reshaped(value: Any, rng: Random) -> Any:
     return rng.choice((None, 1, f" {value}", str(value).upper(), "", [value], True))
 
 
-def _shifted(value: Any, step: int) -> Any:
+def shifted(value: Any, step: int) -> Any:
     """A value of the same shape with every number moved."""
     if isinstance(value, list):
-        return [_shifted(item, step) for item in value]
+        return [shifted(item, step) for item in value]
     if isinstance(value, dict):
-        return {key: _shifted(item, step) for key, item in value.items()}
+        return {key: shifted(item, step) for key, item in value.items()}
     return value + step if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
