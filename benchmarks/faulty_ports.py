@@ -120,7 +120,7 @@ class Bench:
         """What shows a difference: the cases, further cases for seeded faults, those for differences, or nothing."""
         result = self.check(port, edited=False)
         if differs(result):
-            return SEEDED if "further" in result.evidence else CASES
+            return SEEDED if "follow_up" in result.evidence else CASES
         return EDITED if differs(self.check(port)) else ""
 
     def check(self, port: str, *, thorough: bool = True, edited: bool = True) -> CheckResult:

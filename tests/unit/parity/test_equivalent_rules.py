@@ -291,3 +291,73 @@ def test_a_constant_of_the_module_may_be_the_default() -> None:
 )
 def test_a_name_that_may_have_another_value_is_not(old: str, new: str) -> None:
     assert rules(NAMED.replace(old, new), "keyword argument lost") == {""}
+
+
+CHECKED = """
+def f(x):
+    if not x or not x.startswith("<a>"):
+        return None
+    if x.count("<a>") != 1 or x.count("</a>") != 1:
+        return None
+    found = re.search(r"<a>(.*?)</a>", x, re.DOTALL)
+    return found, x.find("</a>")
+"""
+
+
+def test_what_stands_once_is_first_and_last() -> None:
+    assert rules(CHECKED, FIRST) == {"'</a>' stands there once"}
+    inside = 'def f(x):\n    if x.count("b") == 1 and x:\n        return x.rfind("b")\n    return 0'
+    assert rules(inside, FIRST) == {"'b' stands there once"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('x.count("</a>") != 1', 'x.count("</a>") != 2'),
+        ('x.count("<a>") != 1 or', 'x.count("<a>") != 1 and'),
+        ("    found =", "    x = x + x\n    found ="),
+        ('x.find("</a>")', 'y.find("</a>")'),
+        ('count("</a>") != 1:\n        return None', 'count("</a>") != 1:\n        pass'),
+        ('x.find("</a>")', 'x.find("</a>", 3)'),
+    ],
+)
+def test_what_may_stand_twice_is_not(old: str, new: str) -> None:
+    assert old in CHECKED
+    assert rules(CHECKED.replace(old, new), FIRST) == {""}
+
+
+def test_a_pattern_of_what_stands_first_matches_there() -> None:
+    assert rules(CHECKED, "strictness") == {"the text starts with what the pattern starts with"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (", re.DOTALL", ""),
+        ("<a>(.*?)</a>", "<a>([^<]*?)</a>"),
+        ("<a>(.*?)</a>", "<b>(.*?)</a>"),
+        ('not x or not x.startswith("<a>")', 'not x and not x.startswith("<a>")'),
+        ('x.startswith("<a>")', 'y.startswith("<a>")'),
+        ("<a>(.*?)</a>", "<a>(?:b|.*?)</a>"),
+    ],
+)
+def test_a_pattern_of_what_may_stand_later_does_not(old: str, new: str) -> None:
+    assert old in CHECKED
+    assert rules(CHECKED.replace(old, new), "strictness") == {""}
+
+
+WHOLE = """
+def f(g, p):
+    if g == int(g) and p == int(p):
+        return int(g) == int(p)
+    return g - p < 1
+"""
+
+
+def test_a_number_that_is_whole_is_the_same_as_a_float() -> None:
+    inside = [why for change, why in judged(WHOLE, "float for int")][-2:]
+    assert inside == ["g is a whole number there", "p is a whole number there"]
+    other = WHOLE.replace("g == int(g) and", "g == int(g) or")
+    assert rules(other, "float for int") == {""}
+    text = WHOLE.replace("return int(g) == int(p)", "return str(int(g))")
+    assert "" in rules(text, "float for int")

@@ -123,7 +123,7 @@ def test_a_difference_on_a_made_row_comes_with_its_test_file(
     result = compare.run_parity(made, made.launch, frozen)
 
     assert result.status == "failed"
-    assert "further" in result.evidence
+    assert "follow_up" in result.evidence
     assert all(item["row"] >= 5 for item in result.evidence["smallest"])
     written = re.search(r"^CASES = (\[.*?^\])", result.evidence["pytest"], re.M | re.S)
     assert written is not None

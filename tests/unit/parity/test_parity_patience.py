@@ -48,7 +48,7 @@ def settled(
         {"row": i, "new": f"new {i}", "old": f"old {i}", "raw": "", "length": 3, "told": "", "family": "x"}
         for i in range(3)
     ]
-    frozen: Any = SimpleNamespace(cases=lambda: cases, folder=Path("/nowhere"))
+    frozen: Any = SimpleNamespace(cases=lambda: cases, folder=Path("/nowhere"), known_keys=None)
     context: Any = SimpleNamespace(work=Path("/nowhere"), sandbox=None, recipe=None)
     launch: Any = SimpleNamespace(name="run")
     return patience.settle(context, launch, frozen, JOB, olds, news)

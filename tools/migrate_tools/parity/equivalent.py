@@ -11,6 +11,7 @@ import json
 import re
 from typing import Any
 
+from migrate_tools.parity.equivalent_checked import first_anyway, stands_once, whole_already
 from migrate_tools.parity.equivalent_keys import default_never_used, lists_of_a_batch, row_never_read, told_but_unread
 from migrate_tools.parity.equivalent_match import (
     end_taken,
@@ -271,4 +272,7 @@ RULES = (
     start_of_workers,
     treated_alike,
     lists_of_a_batch,
+    stands_once,
+    first_anyway,
+    whole_already,
 )
