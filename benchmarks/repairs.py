@@ -326,7 +326,7 @@ def main() -> None:
     parser.add_argument("--driver", choices=DRIVERS, action="append")
     parser.add_argument("--scorer", action="append")
     parser.add_argument("--task", action="append", help="only tasks with this identifier")
-    parser.add_argument("--cases", type=int, default=150, help="size of the comparison")
+    parser.add_argument("--cases", type=int, help="size of the comparison, else the product's default")
     parser.add_argument("--sandbox", choices=["auto", "docker", "bubblewrap"], default="auto")
     parser.add_argument("--json", type=Path, dest="out")
     options = parser.parse_args()
