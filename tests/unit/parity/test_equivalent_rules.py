@@ -361,3 +361,10 @@ def test_a_number_that_is_whole_is_the_same_as_a_float() -> None:
     assert rules(other, "float for int") == {""}
     text = WHOLE.replace("return int(g) == int(p)", "return str(int(g))")
     assert "" in rules(text, "float for int")
+
+
+def test_a_default_that_the_launch_never_leaves_to_be_used() -> None:
+    source = "def f(x):\n    return g(os.environ.get('A', 'u'), os.environ.get('B', 'v'), x.get('A', 'w'))"
+    code = Code(source, environment={"A"})
+    found = [item for item in faults.seed_faults(code) if item.operator == "other default"]
+    assert {item.before: item.equivalent for item in found} == {"'u'": "the launch sets A", "'v'": "", "'w'": ""}

@@ -143,3 +143,57 @@ print(json.dumps(sorted(set(names))))
 def test_what_a_scorer_asks_while_it_loads_is_always_answered() -> None:
     done = subprocess.run([sys.executable, "-c", AT_IMPORT], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [[200, "taped", "taped"]]
+
+
+WHO_ASKS = """
+import asyncio, json, urllib.request
+from migrate_tools.parity import clients
+tape = clients.install({"literals": [], "keys": []})
+import aiohttp, httpx, openai, requests
+key = {"Authorization": "Bearer secret"}
+
+async def by_aiohttp(headers, own):
+    async with aiohttp.ClientSession(headers=own) as session:
+        async with session.post("http://a", json={}, headers=headers) as reply:
+            await reply.text()
+
+def by_session(headers):
+    session = requests.Session()
+    session.headers.update(headers)
+    session.get("http://a")
+
+def by_openai(**settings):
+    openai.OpenAI(base_url="http://a", **settings).chat.completions.create(model="m", messages=[])
+
+calls = [
+    lambda key: requests.post("http://a", json={}, headers=key),
+    by_session,
+    lambda key: httpx.post("http://a", json={}, headers=key),
+    lambda key: httpx.Client(headers=key).get("http://a"),
+    lambda key: asyncio.run(by_aiohttp(key, None)),
+    lambda key: asyncio.run(by_aiohttp(None, key)),
+    lambda key: by_openai(**({"api_key": "secret"} if "Authorization" in key else {})),
+    lambda key: by_openai(default_headers=key),
+    lambda key: urllib.request.urlopen(urllib.request.Request("http://a", b"{}", key)),
+]
+different = []
+for call in calls:
+    seen = []
+    for headers in (key, {}, {"Content-Type": "json"}, {"authorization": "Bearer other"}):
+        tape.begin()
+        try:
+            call(headers)
+        except Exception as error:
+            if "taped failure" not in str(error) and "500" not in str(error):
+                raise
+        seen.append(tape.seen())
+    assert "secret" not in json.dumps(seen)
+    different.append([seen[0] != seen[1], seen[1] == seen[2], len(seen[0]) == len(seen[1]) == 1])
+print(json.dumps(different))
+"""
+
+
+def test_a_request_without_its_key_is_another_request() -> None:
+    done = subprocess.run([sys.executable, "-c", WHO_ASKS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [[True, True, True]] * 9

@@ -23,6 +23,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from migrate_tools.parity import children
+from migrate_tools.parity.credentials import credentials
 from migrate_tools.parity.tape import LOG, Answer, Tape
 
 _installed: list[Tape] = []
@@ -124,12 +125,18 @@ def _requests(tape: Tape) -> types.ModuleType:
     module.adapters = types.ModuleType("requests.adapters")
     module.adapters.HTTPAdapter = _Accepting
 
-    def request(method: str, url: str, *, params: Any = None, data: Any = None, json: Any = None, **_: Any) -> Response:
-        address = _full("", url, params)
-        return Response(address, tape.answer(method, address, _encoded(json, data)), errors.HTTPError)
+    def request(
+        method: str, url: str, *, params: Any = None, data: Any = None, json: Any = None, who: str = "", **others: Any
+    ) -> Response:
+        address, asks = _full("", url, params), who or credentials(others.get("headers"), others.get("auth"))
+        return Response(address, tape.answer(method, address, _encoded(json, data), asks), errors.HTTPError)
 
     class Session(_Accepting):
-        headers: dict[str, str] = {}
+        auth: Any = None
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            self.headers: dict[str, str] = {}
+            super().__init__(*args, **kwargs)
 
         def __enter__(self) -> Session:
             return self
@@ -138,13 +145,13 @@ def _requests(tape: Tape) -> types.ModuleType:
             return
 
         def request(self, method: str, url: str, **kwargs: Any) -> Response:
-            return request(method, url, **kwargs)
+            return request(method, url, who=_who(self, kwargs), **kwargs)
 
         def post(self, url: str, data: Any = None, json: Any = None, **kwargs: Any) -> Response:
-            return request("POST", url, data=data, json=json, **kwargs)
+            return self.request("POST", url, data=data, json=json, **kwargs)
 
         def get(self, url: str, **kwargs: Any) -> Response:
-            return request("GET", url, **kwargs)
+            return self.request("GET", url, **kwargs)
 
         def close(self) -> None:
             return
@@ -161,10 +168,10 @@ def _httpx(tape: Tape) -> types.ModuleType:
     _errors(module, "HTTPError", "RequestError", "HTTPStatusError", "TimeoutException", "ConnectError", "ReadTimeout")
     module.Timeout = module.Limits = module.HTTPTransport = module.AsyncHTTPTransport = _Accepting
 
-    def request(method: str, url: Any, *, base: str = "", params: Any = None, **kwargs: Any) -> Response:
-        address = _full(base, url, params)
+    def request(method: str, url: Any, *, base: str = "", params: Any = None, who: str = "", **kwargs: Any) -> Response:
+        address, asks = _full(base, url, params), who or credentials(kwargs.get("headers"), kwargs.get("auth"))
         body = _encoded(kwargs.get("json"), kwargs.get("content", kwargs.get("data")))
-        return Response(address, tape.answer(method, address, body), module.HTTPStatusError)
+        return Response(address, tape.answer(method, address, body, asks), module.HTTPStatusError)
 
     class Client(_Accepting):
         base_url = ""
@@ -176,7 +183,7 @@ def _httpx(tape: Tape) -> types.ModuleType:
             return
 
         def request(self, method: str, url: Any, **kwargs: Any) -> Response:
-            return request(method, url, base=str(self.base_url), **kwargs)
+            return request(method, url, base=str(self.base_url), who=_who(self, kwargs), **kwargs)
 
         def post(self, url: Any, **kwargs: Any) -> Response:
             return self.request("POST", url, **kwargs)
@@ -197,7 +204,7 @@ def _httpx(tape: Tape) -> types.ModuleType:
             return
 
         async def request(self, method: str, url: Any, **kwargs: Any) -> Response:
-            return request(method, url, base=str(self.base_url), **kwargs)
+            return request(method, url, base=str(self.base_url), who=_who(self, kwargs), **kwargs)
 
         async def post(self, url: Any, **kwargs: Any) -> Response:
             return await self.request("POST", url, **kwargs)
@@ -268,10 +275,10 @@ def _aiohttp(tape: Tape) -> types.ModuleType:
             return
 
         def request(
-            self, method: str, url: Any, *, params: Any = None, data: Any = None, json: Any = None, **_: Any
+            self, method: str, url: Any, *, params: Any = None, data: Any = None, json: Any = None, **others: Any
         ) -> _Reply:
             address = _full(str(self.base_url), url, params)
-            answer = tape.answer(method, address, _encoded(json, data))
+            answer = tape.answer(method, address, _encoded(json, data), _who(self, others))
             return _Reply(Response(address, answer, module.ClientResponseError))
 
         def post(self, url: Any, **kwargs: Any) -> _Reply:
@@ -299,8 +306,9 @@ def _openai(tape: Tape) -> types.ModuleType:
     )
     _errors(module, "OpenAIError", *names)
 
-    def complete(base: str, path: str, kwargs: Mapping[str, Any]) -> Any:
-        answer = tape.answer("POST", f"{base.rstrip('/')}/{path}", _encoded(dict(kwargs), None))
+    def complete(base: str, path: str, client: Any, kwargs: Mapping[str, Any]) -> Any:
+        who = credentials(client.api_key, client.default_headers, kwargs.get("extra_headers"))
+        answer = tape.answer("POST", f"{base.rstrip('/')}/{path}", _encoded(dict(kwargs), None), who)
         if answer.status >= 400:
             raise module.InternalServerError("taped failure")
         return json.loads(answer.body, object_hook=_namespace)
@@ -312,12 +320,14 @@ def _openai(tape: Tape) -> types.ModuleType:
     def build(is_async: bool) -> type:
         class Client(_Accepting):
             base_url = "https://api.openai.com/v1"
+            api_key: Any = None
+            default_headers: Any = None
 
             def __init__(self, *args: Any, **kwargs: Any) -> None:
                 super().__init__(*args, **kwargs)
                 base = str(self.base_url or "https://api.openai.com/v1")
-                self.chat = SimpleNamespace(completions=SimpleNamespace(create=_create(base, "chat/completions")))
-                self.completions = SimpleNamespace(create=_create(base, "completions"))
+                self.chat = SimpleNamespace(completions=SimpleNamespace(create=_create(self, base, "chat/completions")))
+                self.completions = SimpleNamespace(create=_create(self, base, "completions"))
                 self.models = SimpleNamespace(list=_list(base))
 
             def with_options(self, **_: Any) -> Client:
@@ -326,12 +336,12 @@ def _openai(tape: Tape) -> types.ModuleType:
             def close(self) -> Any:
                 return _nothing() if is_async else None
 
-        def _create(base: str, path: str) -> Any:
+        def _create(client: Any, base: str, path: str) -> Any:
             if not is_async:
-                return lambda **kwargs: complete(base, path, kwargs)
+                return lambda **kwargs: complete(base, path, client, kwargs)
 
             async def create(**kwargs: Any) -> Any:
-                return complete(base, path, kwargs)
+                return complete(base, path, client, kwargs)
 
             return create
 
@@ -348,6 +358,12 @@ def _openai(tape: Tape) -> types.ModuleType:
     return module  # type: ignore[no-any-return]
 
 
+def _who(client: Any, given: Mapping[str, Any]) -> str:
+    """Who asks: what the request says, or else its client."""
+    own = getattr(client, "headers", None)
+    return credentials(own, getattr(client, "auth", None), given.get("headers"), given.get("auth"))
+
+
 async def _nothing() -> None:
     return
 
@@ -362,7 +378,7 @@ def _urlopen(tape: Tape) -> Any:
     def urlopen(url: Any, data: Any = None, *_: Any, **__: Any) -> Any:
         request = url if isinstance(url, urllib.request.Request) else urllib.request.Request(url, data)
         body = request.data if isinstance(request.data, bytes) else b""
-        answer = tape.answer(request.get_method(), request.full_url, body)
+        answer = tape.answer(request.get_method(), request.full_url, body, credentials(dict(request.header_items())))
         if answer.status >= 400:
             raise urllib.error.HTTPError(
                 request.full_url, answer.status, "taped failure", Message(), io.BytesIO(answer.body)

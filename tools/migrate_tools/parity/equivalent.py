@@ -12,7 +12,13 @@ import re
 from typing import Any
 
 from migrate_tools.parity.equivalent_checked import first_anyway, stands_once, whole_already
-from migrate_tools.parity.equivalent_keys import default_never_used, lists_of_a_batch, row_never_read, told_but_unread
+from migrate_tools.parity.equivalent_keys import (
+    default_never_used,
+    lists_of_a_batch,
+    row_never_read,
+    set_by_the_launch,
+    told_but_unread,
+)
 from migrate_tools.parity.equivalent_match import (
     end_taken,
     from_the_start,
@@ -250,6 +256,7 @@ def never_none(code: Code, edit: Edit) -> str:
 RULES = (
     never_none,
     default_never_used,
+    set_by_the_launch,
     row_never_read,
     told_but_unread,
     filled_in_again,

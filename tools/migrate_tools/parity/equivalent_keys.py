@@ -25,6 +25,15 @@ def default_never_used(code: Code, edit: Edit) -> str:
     return f"the reward manager always sets {key}" if held and key in _manager_keys(code) else ""
 
 
+def set_by_the_launch(code: Code, edit: Edit) -> str:
+    """Another default for a variable of the environment that the launch sets."""
+    call = code.parents.get(edit.node) if edit.operator == "other default" else None
+    if not isinstance(call, ast.Call) or len(call.args) != 2 or call.args[1] is not edit.node:
+        return ""
+    asked = ast.unparse(call.func) in ("os.environ.get", "environ.get")
+    return f"the launch sets {text(call.args[0])}" if asked and text(call.args[0]) in code.environment else ""
+
+
 def row_never_read(code: Code, edit: Edit) -> str:
     """What the row has in extra_info is lost, but the scorer reads the manager's own keys alone."""
     keys = _manager_keys(code)

@@ -61,9 +61,20 @@ class Fault:
 class Code:
     """A module's text and tree, with what operators ask about a node."""
 
-    def __init__(self, source: str, *, text_labels: bool = False, sources: Collection[str] = ()) -> None:
-        """Of the rows: `text_labels`, every label is a text; `sources`, their data sources when all are known."""
+    def __init__(
+        self,
+        source: str,
+        *,
+        text_labels: bool = False,
+        sources: Collection[str] = (),
+        environment: Collection[str] = (),
+    ) -> None:
+        """Of the rows: `text_labels`, every label is a text; `sources`, their data sources when all are known.
+
+        `environment`: variables that the launch sets.
+        """
         self.source, self.text_labels, self.sources = source, text_labels, frozenset(sources)
+        self.environment = frozenset(environment)
         self.tree = ast.parse(source)
         self._rows = source.encode().split(b"\n")
         self._starts = [0]

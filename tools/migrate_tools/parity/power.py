@@ -66,7 +66,7 @@ def measure(
         return _unknown(f"{relative} is not a file of the example"), None
     text = source.read_text(encoding="utf-8")
     whole = not any(_fraction(new) for new in news)
-    code = Code(text, **_facts(frozen))
+    code = Code(text, environment=launch.reward.environment, **_facts(frozen))
     faults, mutants = seed_faults(code), seed_mutants(code)
     faults = [fault for fault in faults if not (whole and fault.after == WHOLE)]  # no case has what it would cut off
     values = _answers(frozen)

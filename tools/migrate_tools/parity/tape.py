@@ -89,7 +89,7 @@ class Tape:
         self._start = self._log.stat().st_size if self._log.is_file() else 0
 
     def seen(self) -> list[list[str]]:
-        """Method, address and body hash of every different request since `begin`, sorted."""
+        """Method, address, hash of the body and of who asks (where it says so) of every request since `begin`, once."""
         if not self._log.is_file():
             return []
         with self._log.open("rb") as file:
@@ -105,10 +105,10 @@ class Tape:
         finally:
             os.close(descriptor)
 
-    def answer(self, method: str, url: str, body: bytes) -> Answer:
-        """The answer to one request."""
+    def answer(self, method: str, url: str, body: bytes, who: str = "") -> Answer:
+        """The answer to one request; `who` asks (`credentials.credentials`) is compared and changes no answer."""
         digest = hashlib.sha256(b"\0".join((method.upper().encode(), url.encode(), _unseeded(body)))).digest()
-        self._note([method.upper(), url, hashlib.sha256(body).hexdigest()[:16]])
+        self._note([method.upper(), url, hashlib.sha256(body).hexdigest()[:16], *([who] if who else [])])
         number = int.from_bytes(digest[:4], "big")
         asks = bool(body) or "?" in url  # what says nothing of the case (GET /models) asks how the server is set up
         if asks and number % ERROR_SHARE == 0:
