@@ -368,3 +368,44 @@ def test_a_default_that_the_launch_never_leaves_to_be_used() -> None:
     code = Code(source, environment={"A"})
     found = [item for item in faults.seed_faults(code) if item.operator == "other default"]
     assert {item.before: item.equivalent for item in found} == {"'u'": "the launch sets A", "'v'": "", "'w'": ""}
+
+
+SAME = """
+def text_normalize(text):
+    \"\"\"Nothing to do yet.\"\"\"
+    return text
+def f(x):
+    return text_normalize(x)
+"""
+
+
+def test_a_step_that_does_nothing_may_be_left_out() -> None:
+    assert rules(SAME, "normalisation step dropped") == {"text_normalize gives back what it gets"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return text\ndef", "return text + text\ndef"),
+        ("(text):", "(other, text=1):"),
+        ("def text_normalize", "@cache\ndef text_normalize"),
+        ("    return text\ndef", "    text = text or 1\n    return text\ndef"),
+    ],
+)
+def test_a_step_that_does_something_may_not(old: str, new: str) -> None:
+    assert old in SAME
+    assert rules(SAME.replace(old, new), "normalisation step dropped") == {""}
+
+
+@pytest.mark.parametrize(
+    ("before", "why"),
+    [
+        ("bonus = 0", "bonus is 0 there"),
+        ("bonus = 0.0", "bonus is 0 there"),
+        ("bonus = 0\n    if x:\n        bonus = 1", ""),
+        ("bonus = x", ""),
+    ],
+)
+def test_a_term_that_is_zero_may_be_lost(before: str, why: str) -> None:
+    source = f"def f(x):\n    total = x\n    {before}\n    if x:\n        total += bonus\n    return total"
+    assert rules(source, "bonus or penalty lost") == {why}

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from migrate_tools.parity.equivalent_checked import first_anyway, stands_once, whole_already
+from migrate_tools.parity.equivalent_checked import adds_nothing, first_anyway, stands_once, whole_already
 from migrate_tools.parity.equivalent_keys import (
     default_never_used,
     lists_of_a_batch,
@@ -30,7 +30,7 @@ from migrate_tools.parity.equivalent_none import never_none_is_asked
 from migrate_tools.parity.equivalent_one import one_item_at_most
 from migrate_tools.parity.equivalent_setup import imports_alone, start_of_workers, workers_of_a_pool
 from migrate_tools.parity.equivalent_swap import treated_alike
-from migrate_tools.parity.equivalent_text import not_there_to_remove
+from migrate_tools.parity.equivalent_text import gives_back_what_it_gets, not_there_to_remove
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
 from migrate_tools.parity.outcomes import is_truth, is_whole
 from migrate_tools.parity.value_before import constant_of, default_of, never_given
@@ -282,4 +282,6 @@ RULES = (
     stands_once,
     first_anyway,
     whole_already,
+    adds_nothing,
+    gives_back_what_it_gets,
 )

@@ -8,7 +8,7 @@ import re._constants as sre  # type: ignore[import-not-found]
 import re._parser as sre_parse  # type: ignore[import-not-found]
 from collections.abc import Iterator
 
-from migrate_tools.parity.mutation import Code, Edit, call_name, text
+from migrate_tools.parity.mutation import Code, Edit, call_name, number, text
 from migrate_tools.parity.value_before import stores, value_before
 
 ENDS = frozenset({"find", "rfind", "index", "rindex", "partition", "rpartition"})
@@ -56,6 +56,15 @@ def whole_already(code: Code, edit: Edit) -> str:
     wanted = {f"{value.id} == int({value.id})", f"int({value.id}) == {value.id}", f"{value.id}.is_integer()"}
     known = any(ast.unparse(item) in wanted for item in made_sure(code, value))
     return f"{value.id} is a whole number there" if known else ""
+
+
+def adds_nothing(code: Code, edit: Edit) -> str:
+    """A term is lost that is zero there."""
+    node = edit.node
+    if edit.operator != "bonus or penalty lost" or not isinstance(node, ast.AugAssign):
+        return ""
+    value = value_before(code, node.value) if isinstance(node.value, ast.Name) else node.value
+    return f"{code.segment(node.value)} is 0 there" if number(value) == 0 else ""
 
 
 def made_sure(code: Code, name: ast.Name) -> Iterator[ast.expr]:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from migrate_tools.parity.mutation import Code, Edit, call_name, number, text
+from migrate_tools.parity.mutation import Code, Edit, call_name, is_text_statement, number, text
 from migrate_tools.parity.value_before import value_before
 
 BLANK = "".join(char for char in map(chr, range(0x110000)) if char.isspace())
@@ -46,6 +46,25 @@ def not_there_to_remove(code: Code, edit: Edit) -> str:
         if not any(_Text(code, char).may_stand_in(node.func.value) for char in chars):
             return "the pattern before it matches nothing that could be stripped"
     return ""
+
+
+def gives_back_what_it_gets(code: Code, edit: Edit) -> str:
+    """A call of an own function is lost that returns its argument as it is."""
+    name = call_name(edit.node)
+    if (
+        edit.operator != "normalisation step dropped"
+        or name not in code.functions
+        or not isinstance(edit.node, ast.Call)
+    ):
+        return ""
+    if not isinstance(edit.node.func, ast.Name) or edit.text != f"({code.segment(edit.node.args[0])})":
+        return ""
+    function = code.functions[name]
+    body = [item for item in function.body if not is_text_statement(item)]
+    parameters = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    value = body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else None
+    same = isinstance(value, ast.Name) and parameters[:1] == [value.id] and not function.decorator_list
+    return f"{name} gives back what it gets" if same and isinstance(function, ast.FunctionDef) else ""
 
 
 class _Text:
