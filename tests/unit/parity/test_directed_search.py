@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from migrate_tools.parity import hanging, rows, swap, verdicts
+from migrate_tools.parity import hanging, rows, swap, texts, verdicts
 from migrate_tools.parity.directed import versions
 from migrate_tools.parity.hunt import Candidate, Hunt, Result
 from migrate_tools.parity.pattern_mutants import pattern_mutants
@@ -241,3 +244,43 @@ def test_a_call_that_uses_up_its_processor_time_is_ended() -> None:
     code += "with hanging.within(5.0):\n    print('kept')\n"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["ended", "kept"], done.stderr
+
+
+ENDLESS = """
+import subprocess
+
+
+def score(data_source, solution_str, ground_truth, extra_info=None):
+    subprocess.run(["true"], check=True)
+    while solution_str == "endless":
+        pass
+    return float(solution_str.strip() == ground_truth)
+"""
+"""It starts a process, so a call that never ends ends its worker."""
+
+
+def test_a_known_case_that_ends_a_worker_is_left_out_by_the_next_one(tmp_path: Path) -> None:
+    row = {"data_source": "a", "prompt": "q", "reward_model": {"ground_truth": "x"}, "extra_info": {"index": 0}}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "rows.parquet")
+    raws = ("x", "endless", "y")
+    known = [{"row": 0, "family": "hand", "raw": raw, "old": raw, "new": raw, "length": 2, "told": ""} for raw in raws]
+    (tmp_path / "cases.jsonl").write_text("".join(f"{json.dumps(case)}\n" for case in known), "utf-8")
+    (tmp_path / "versions.jsonl").write_text(
+        "".join(f"{json.dumps(line)}\n" for line in versions(ENDLESS, ["x"])), "utf-8"
+    )
+    mined = {"literals": ["endless"], "numbers": [], "keys": []}
+    job = {"rows": ["rows.parquet"], "cases": "cases.jsonl", "reader": "python", "manager": {"name": "naive"}}
+    job |= {"code": ENDLESS, "entry": "score", "mined": mined, "told": {"default": {}}, "tape": None, "paths": []}
+    job |= {"environment": {}, "imports": [], "writes": []}
+    job |= {"family": texts.ALL[0].name, "decoding": {"text": "response", "skip_special_tokens": True}, "tries": 60}
+    job |= {"verl_root": None, "prompt_key": "prompt", "one_seconds": 20.0, "total_seconds": 6.0}
+    (tmp_path / "job.json").write_text(json.dumps(job), "utf-8")
+    code = (
+        "import sys; from migrate_tools.parity import directed_side as side;"
+        "side.KNOWN_SECONDS = side.TRY_SECONDS = 0.3; side.main(['', sys.argv[1]])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "job.json")], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "hangs.jsonl").read_text("utf-8").split() == ["1"]
+    kinds = json.loads((tmp_path / "directed.json").read_text("utf-8"))["kinds"]
+    assert kinds.keys() & {"known", "found", "missed"}, kinds

@@ -80,6 +80,14 @@ def test_supervision_reports_a_reward_that_does_not_load() -> None:
     assert {record["error"] for record in records.values()} == {"ImportError: no such thing"}
 
 
+def test_supervision_gives_up_on_a_reward_whose_worker_ends_while_it_loads() -> None:
+    began = time.monotonic()
+    records = supervise.run_items(range(200), lambda: os._exit(3), item_seconds=9, total_seconds=60)
+    assert {record["kind"] for record in records.values()} == {"setup"}
+    assert len(records) == 200
+    assert time.monotonic() - began < 30
+
+
 def test_supervision_stops_when_the_time_is_up() -> None:
     def make() -> supervise.Runner:
         def run(item: int) -> dict[str, Any]:

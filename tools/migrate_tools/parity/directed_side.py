@@ -29,7 +29,7 @@ from migrate_tools.parity.row_changes import RowChange, applied, split, told_aft
 from migrate_tools.parity.sandbox_data import as_read, load_cases, load_rows
 from migrate_tools.parity.values import number
 
-VERSIONS, FOUND = "versions.jsonl", "found.jsonl"
+VERSIONS, FOUND, HANGS = "versions.jsonl", "found.jsonl", "hangs.jsonl"
 FIRST_PASS = 0.2
 """Share of the tries of a version that it has before every other version had as many."""
 CPU_SECONDS = 30.0
@@ -38,6 +38,8 @@ START_SECONDS = 0.02
 """What a process that the scorer starts counts for."""
 TRY_SECONDS = 1.0
 """Processor time of one call."""
+KNOWN_SECONDS = 10.0
+"""Processor time of a known case: the first ones load packages, all are traced, and all ended before."""
 MOST_HANGING = 6
 """After so many versions that do not end the search stops."""
 LEARN_SECONDS = 20.0
@@ -108,6 +110,9 @@ class Search:
         self._reached: list[frozenset[int]] = []
         self._killers: dict[int, int] = {}
         self._hangs: set[int] = set()
+        self._hang_log, self._learns = folder / HANGS, False
+        hung = self._hang_log.read_text(encoding="utf-8").split() if self._hang_log.is_file() else ()
+        self._hung = frozenset(map(int, hung))
         enough = time.monotonic() + LEARN_SECONDS
         for case in itertools.takewhile(lambda _: time.monotonic() < enough, cases):
             self._learn(case)
@@ -156,10 +161,13 @@ class Search:
     def _outcome(self, function: Any, call: managers.Call) -> tuple[Any, ...]:
         started = self._started
         try:
-            with hanging.within(TRY_SECONDS):
+            with hanging.within(KNOWN_SECONDS if self._learns else TRY_SECONDS):
                 record = managers.score(self._manager, function, call, self._loop, watched=False)
         except hanging.Hanging:
             if self._started > started:
+                if self._learns:
+                    with self._hang_log.open("a", encoding="utf-8") as log:
+                        log.write(f"{len(self._reached)}\n")
                 os._exit(1)  # what the call started still runs: it ends with this worker
             return hanging.OUTCOME
         except Exception as error:
@@ -170,7 +178,7 @@ class Search:
         return ("value", repr(record["score"]), repr(sorted(record["keys"].items())), score is not None and score > 0)
 
     def _learn(self, case: Case) -> None:
-        """The right outcome of a case, and the lines it reaches."""
+        """The right outcome of a case, and the lines it reaches; one that ended an earlier worker is not run again."""
         seen: set[int] = set()
 
         def local(frame: Any, event: str, _: Any) -> Any:
@@ -179,12 +187,19 @@ class Search:
             return local
 
         self._pair = None
+        if len(self._reached) in self._hung:
+            self._hangs.add(len(self._reached))
+            self._reached.append(frozenset())
+            self._hunt.add(Candidate(case.row, case.raw, (), case.length, case.told), hanging.OUTCOME)
+            return
+        self._learns = True
         sys.settrace(lambda frame, event, _: local if frame.f_code.co_filename == FILE else None)
         try:
             known = Candidate(case.row, case.raw, (), case.length, case.told)
             result = self._run(known, "right")
         finally:
             sys.settrace(None)
+            self._learns = False
         if result.outcome == hanging.OUTCOME:
             self._hangs.add(len(self._reached))
         self._reached.append(frozenset(seen))

@@ -28,6 +28,8 @@ JOB_SECONDS = 240.0
 """What a sandbox job may take beside twice the time for its items: loading the scorer, checks, the end."""
 SHORT_AFTER = 3
 """After so many timeouts the limit of an item falls to a third."""
+MOST_UNREADY = 3
+"""After so many workers that ended before they were ready, and none that was, nothing is tried again."""
 GIVE_UP_AFTER = 24
 """After so many timeouts the rest is skipped, where the caller says nothing else."""
 
@@ -58,10 +60,13 @@ def run_items(
     strays.adopt()
     spared = strays.descendants()
     budget = _Budget(total_seconds)
-    timeouts = 0
+    timeouts = workers = 0
     while waiting and not budget.over() and timeouts < most_timeouts:
         limit = item_seconds if timeouts < SHORT_AFTER else item_seconds / 3
         current = _one_worker(waiting, make_runner, records, limit, budget, setup_seconds, spared, memory_mb)
+        workers += 1
+        if workers == MOST_UNREADY and not budget.started and all(item["kind"] == "died" for item in records.values()):
+            return {item: {"kind": "setup", "error": "the process ended while it loaded the reward"} for item in items}
         waiting = [item for item in waiting if item not in records]
         if current is not None and records.get(current, {}).get("kind") == "timeout":
             timeouts += 1
@@ -84,6 +89,11 @@ class _Budget:
         """The first worker is ready (later calls change nothing)."""
         if self._end is None:
             self._end = time.monotonic() + self._seconds
+
+    @property
+    def started(self) -> bool:
+        """True once a worker was ready."""
+        return self._end is not None
 
     def over(self) -> bool:
         """True when no further item may start."""
