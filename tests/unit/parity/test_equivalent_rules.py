@@ -409,3 +409,61 @@ def test_a_step_that_does_something_may_not(old: str, new: str) -> None:
 def test_a_term_that_is_zero_may_be_lost(before: str, why: str) -> None:
     source = f"def f(x):\n    total = x\n    {before}\n    if x:\n        total += bonus\n    return total"
     assert rules(source, "bonus or penalty lost") == {why}
+
+
+STRIPPED = """
+NUMBER = re.compile(r"-?[0-9,]+")
+def box(x):
+    m = re.search("<(.*)>", x)
+    if m:
+        return m.group(1).strip()
+    return None
+def plain(x):
+    found = NUMBER.findall(x)
+    if found:
+        return found[-1].replace(",", "")
+    return None
+def number(x):
+    m = NUMBER.search(x)
+    if m:
+        return m.group(0).replace(",", "")
+    return x.strip()
+def same(gold, pred):
+    return gold.strip() == pred.strip()
+def f(x, y, how):
+    found = box(x)
+    if found is None and how:
+        found = plain(x)
+    if found is None:
+        return 0.0
+    else:
+        taken = number(found)
+        return same(y, taken)
+"""
+
+
+def test_what_was_stripped_before_needs_it_no_more() -> None:
+    why = "there is no blank at its ends any more"
+    steps = dict(judged(STRIPPED, "normalisation step dropped"))
+    assert {steps["x.strip() -> x"], steps["pred.strip() -> pred"]} == {why}
+    assert steps["m.group(1).strip() -> m.group(1)"] == steps["gold.strip() -> gold"] == ""
+    sides = dict(judged(STRIPPED, "one side not normalised"))
+    assert sides == {"gold.strip() -> (gold)": "", "pred.strip() -> (pred)": why}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("m.group(1).strip()\n", "m.group(1)\n"),
+        ('re.compile(r"-?[0-9,]+")', 're.compile(r"-? ?[0-9,]+")'),
+        ('re.compile(r"-?[0-9,]+")', 're.compile(r"-?[0-9,]+", re.X)'),
+        ("    if found is None:\n        return 0.0\n    else:", "    if how:"),
+        ("taken = number(found)", "taken = number(found + x)"),
+        ("taken = number(found)", "taken = number(box(x))"),
+        ("def f(x, y, how):", "def g(x):\n    return number(x)\ndef f(x, y, how):"),
+    ],
+)
+def test_what_may_have_blanks_still_needs_it(old: str, new: str) -> None:
+    assert old in STRIPPED
+    changed = STRIPPED.replace(old, new)
+    assert dict(judged(changed, "normalisation step dropped"))["x.strip() -> x"] == ""

@@ -29,6 +29,7 @@ from migrate_tools.parity.equivalent_match import (
 from migrate_tools.parity.equivalent_none import never_none_is_asked
 from migrate_tools.parity.equivalent_one import one_item_at_most
 from migrate_tools.parity.equivalent_setup import imports_alone, start_of_workers, workers_of_a_pool
+from migrate_tools.parity.equivalent_strip import stripped_already
 from migrate_tools.parity.equivalent_swap import treated_alike
 from migrate_tools.parity.equivalent_text import gives_back_what_it_gets, not_there_to_remove
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
@@ -284,4 +285,5 @@ RULES = (
     whole_already,
     adds_nothing,
     gives_back_what_it_gets,
+    stripped_already,
 )

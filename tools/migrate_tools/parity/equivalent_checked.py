@@ -70,8 +70,8 @@ def adds_nothing(code: Code, edit: Edit) -> str:
 def made_sure(code: Code, name: ast.Name) -> Iterator[ast.expr]:
     """Conditions that hold where a name is used, its value being the same then.
 
-    Of an `if` round the use its condition; of one before it that ends with a way out the opposite. Parts joined by
-    `and` (of the opposite: by `or`) hold each.
+    Of an `if` round the use its condition, or the opposite in its `else`; of one before it that ends with a way out the
+    opposite. Parts joined by `and` (of the opposite: by `or`) hold each.
     """
     function = code.function(name)
     if function is None:
@@ -87,6 +87,8 @@ def made_sure(code: Code, name: ast.Name) -> Iterator[ast.expr]:
                     return
         if isinstance(parent, ast.If) and _holds(parent.body, node):
             yield from _parts(parent.test, ast.And)
+        if isinstance(parent, ast.If) and _holds(parent.orelse, node):
+            yield from _opposites(parent.test)
         if parent is function or isinstance(parent, (ast.For, ast.While, ast.Try)) and _changes(parent, name.id):
             return
 
@@ -112,8 +114,9 @@ def _opposites(test: ast.expr) -> Iterator[ast.expr]:
     for part in _parts(test, ast.Or):
         if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
             yield part.operand
-        elif isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.NotEq):
-            yield ast.Compare(part.left, [ast.Eq()], part.comparators)
+        elif isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], (ast.NotEq, ast.Is)):
+            other = ast.Eq() if isinstance(part.ops[0], ast.NotEq) else ast.IsNot()
+            yield ast.Compare(part.left, [other], part.comparators)
 
 
 def _starts_with(test: ast.expr, name: str, head: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from migrate_tools.parity.mutation import Code, Edit, call_name, is_text_statement, number, text
-from migrate_tools.parity.value_before import value_before
+from migrate_tools.parity.value_before import stores, value_before
 
 BLANK = "".join(char for char in map(chr, range(0x110000)) if char.isspace())
 STRIPS = frozenset({"strip", "lstrip", "rstrip"})
@@ -67,6 +67,11 @@ def gives_back_what_it_gets(code: Code, edit: Edit) -> str:
     return f"{name} gives back what it gets" if same and isinstance(function, ast.FunctionDef) else ""
 
 
+def has_no_blank(code: Code, node: ast.expr) -> bool:
+    """True for a text that holds no blank in any case: one that a pattern without blanks has cut out."""
+    return not any(_Text(code, char).may_stand_in(node) for char in BLANK)
+
+
 class _Text:
     """Whether one character may stand in the value of an expression, always a text. What is not known may be."""
 
@@ -112,12 +117,26 @@ class _Text:
 
     def _matched(self, call: ast.expr | None, group: int | None) -> bool:
         """True when the pattern of a call of `re` may match the character, or is not known."""
-        if not isinstance(call, ast.Call) or len(call.args) != 2 or call.keywords:
+        if not isinstance(call, ast.Call) or call.keywords or not isinstance(call.func, ast.Attribute):
             return True
-        if not isinstance(call.func, ast.Attribute) or getattr(call.func.value, "id", "") != "re":
+        if len(call.args) == 1:
+            pattern = _compiled(self._code, call.func.value)
+        elif len(call.args) == 2 and getattr(call.func.value, "id", "") == "re":
+            pattern = text(call.args[0])
+        else:
             return True
-        pattern = text(call.args[0])
         return pattern is None or may_match(pattern, self._char, group)
+
+
+def _compiled(code: Code, node: ast.expr) -> str | None:
+    """The pattern of a name of the module that is given `re.compile(pattern)` once, without flags; else None."""
+    if not isinstance(node, ast.Name) or len(found := list(stores(code.tree, node.id))) != 1:
+        return None
+    statement = code.parents.get(found[0])
+    made = statement.value if isinstance(statement, ast.Assign) and statement in code.tree.body else None
+    if not isinstance(made, ast.Call) or ast.unparse(made.func) != "re.compile" or len(made.args) != 1 or made.keywords:
+        return None
+    return text(made.args[0])
 
 
 def may_match(pattern: str, char: str, group: int | None = 0) -> bool:

@@ -63,7 +63,7 @@ def is_list(code: Code, value: ast.expr, depth: int = 0) -> bool:
 
 def returns_whole(code: Code, function: FunctionNode) -> bool:
     """True when a function gives a whole number in any case."""
-    return all(is_whole(code, value) for value in _returned(function))
+    return all(is_whole(code, value) for value in returned(function))
 
 
 def _through(code: Code, value: ast.expr, judge: Judge, depth: int) -> bool:
@@ -75,13 +75,13 @@ def _through(code: Code, value: ast.expr, judge: Judge, depth: int) -> bool:
         sources = [value.value]
     elif isinstance(value, ast.Name):
         default = never_given(code, value)
-        sources = [default] if default is not None else _assigned(code, value)
+        sources = [default] if default is not None else assigned(code, value)
     elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in code.functions:
-        sources = _returned(code.functions[value.func.id])
+        sources = returned(code.functions[value.func.id])
     return bool(sources) and all(judge(code, item, depth + 1) for item in sources)
 
 
-def _assigned(code: Code, name: ast.Name) -> list[ast.expr]:
+def assigned(code: Code, name: ast.Name) -> list[ast.expr]:
     """Values that the enclosing function assigns to a name; empty when it gets one in another way too.
 
     A name whose items are set later (`result["score"] -= 1`) counts as one that it gets in another way.
@@ -103,7 +103,7 @@ def _assigned(code: Code, name: ast.Name) -> list[ast.expr]:
     return values
 
 
-def _returned(function: FunctionNode) -> list[ast.expr]:
+def returned(function: FunctionNode) -> list[ast.expr]:
     """What a function returns; a bare return counts as None."""
     found = [node.value or ast.Constant(None) for node in ast.walk(function) if isinstance(node, ast.Return)]
     return found or [ast.Constant(None)]
