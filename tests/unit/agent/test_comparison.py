@@ -115,6 +115,13 @@ def test_nothing_proves_flags_numbers_and_training_hooks(name: str, text: str) -
     assert "no check compares with verl what it says" in line
 
 
+@pytest.mark.parametrize("edited", [{"tried": 0, "shown": 2}, {"tried": 4500, "shown": 0}], ids=["shown", "searched"])
+def test_an_edit_is_proved_where_cases_are_strong_and_it_was_looked_at(edited: dict[str, int]) -> None:
+    power = {"seeded": 20, "caught": 18, "unshown": 2, "verdict": "strong"}
+    results = [check("parity", "passed", power=power, edited={"places": 1, **edited})]
+    assert unproven(FIRST, example(reward="x = 1  # llm\n"), results) == ()
+
+
 def test_layout_needs_no_proof() -> None:
     assert unproven(FIRST, example(run='X=(\n --lr "1" # llm\n)\n', hooks="x = (0)  # llm\n"), []) == ()
 
@@ -123,7 +130,14 @@ NOT_ENOUGH = {
     "made-up rows": ("process", check("data", "passed", made_up=True)),
     "made-up answers of a server": ("reward", check("parity", "passed", plumbing_only=True)),
     "made-up answers to tools": ("env", check("tools", "passed", plumbing_only=True)),
-    "weak cases": ("reward", check("parity", "passed", power={"seeded": 20, "caught": 18})),
+    "cases of unknown power": (
+        "reward",
+        check("parity", "passed", power={"seeded": 20, "caught": 18, "verdict": "unknown"}),
+    ),
+    "an edit that was not searched": (
+        "reward",
+        check("parity", "passed", edited={"places": 1, "tried": 9, "shown": 0}),
+    ),
     "not compared": ("reward", check("parity", "not_checkable")),
     "no tools": ("env", check("tools", "skipped")),
 }

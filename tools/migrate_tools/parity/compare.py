@@ -87,6 +87,9 @@ def _run(
     evidence |= measured
     if asked is not None and (failure := _follow_up(context, launch, asked, evidence)):
         return "failed", failure, evidence
+    if evidence.get("edited", {}).get("unasked"):
+        why = "inputs were found on which it parts from the rules' module, but both sides could not be asked"
+        return "not_checkable", f"{why} ({_summary(frozen, evidence)})", evidence
     if evidence["power"]["verdict"] == "too weak":
         return "failed", f"{evidence['power']['verdict_why']} ({_summary(frozen, evidence)})", evidence
     return "passed", _summary(frozen, evidence), evidence
@@ -319,6 +322,9 @@ def _summary(frozen: FrozenCases, evidence: dict[str, Any]) -> str:
     elif caught:
         parts.append(f"how much the cases see was not measured: {caught.get('why', 'nothing to change')}")
     if edited := evidence.get("edited"):
-        told = f"{edited['shown']} differences were shown and put to both sides" if edited["shown"] else "none differs"
-        parts.append(f"not the rules' module: searched for where they part with {edited['tried']} inputs, {told}")
+        sides = "the old reward agrees with it where the two part"
+        none = f"no difference on {edited['tried']} inputs"
+        places = edited["places"]
+        where = f"in {places} place{'s' * (places != 1)}" if places else "outside its functions"
+        parts.append(f"edited {where} since the rules wrote it: {sides if edited['shown'] else none}")
     return "; ".join(parts)

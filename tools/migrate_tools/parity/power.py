@@ -91,7 +91,7 @@ def measure(
     status, why = verdict(power)
     power["verdict"] = {"passed": "strong", "failed": "too weak"}.get(status, "unknown")
     measured = {"power": {**power, "verdict_why": why}, "mutants": found}
-    return {**measured, **({"edited": _searched(led, tried)} if led.versions else {})}, asked
+    return {**measured, **({"edited": _searched(led, tried, asked)} if led.versions else {})}, asked
 
 
 def _decided(code: Code, fault: Fault, seconds: float) -> dict[str, Any] | None:
@@ -199,10 +199,15 @@ def _baseline(
     return records
 
 
-def _searched(led: Leads, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """How far the search for inputs went on which the draft and the rules' module part."""
+def _searched(led: Leads, records: Sequence[Mapping[str, Any]], asked: FollowUp | None) -> dict[str, Any]:
+    """How far the search for inputs went on which the draft and the rules' module part.
+
+    `shown` differences are seen on some input; `unasked`: inputs that could not be put to both sides.
+    """
+    inputs = sum(bool(item.get("input")) for item in records)
     shown = sum(bool(item.get("input")) or item["kind"] == "caught" for item in records)
-    return {"places": led.places, "tried": sum(int(item.get("tried", 0)) for item in records), "shown": shown}
+    tried = sum(int(item.get("tried", 0)) for item in records)
+    return {"places": led.places, "tried": tried, "shown": shown, "unasked": 0 if asked else inputs}
 
 
 def verdict(power: Mapping[str, Any]) -> tuple[CheckStatus, str]:
