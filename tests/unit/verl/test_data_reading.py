@@ -296,6 +296,26 @@ def test_the_reward_itself_gives_the_contract(tmp_path: Path) -> None:
     assert extra["weight"] != 0
 
 
+def test_made_up_labels_have_texts_of_their_own_and_both_truths(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "reward.py": "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+            "    wanted = ground_truth.get('has_error', False)\n"
+            "    if wanted != ('error' in solution_str) or extra_info.get('no_think', False):\n"
+            "        return 0.0\n"
+            "    wrong, right = ground_truth['wrong_sentence'], ground_truth['corrected_sentence']\n"
+            "    return float(wrong in solution_str) + float(right in solution_str)\n"
+        },
+    )
+    spec, _ = read(tmp_path, {"data.train_files": "/x/unknown.parquet"})
+    truths = [row["reward_model"]["ground_truth"] for row in spec.example_rows]
+    assert {truth.get("has_error") for truth in truths} >= {True, False}
+    assert {row["extra_info"].get("no_think") for row in spec.example_rows} >= {True, False}
+    assert all(isinstance(truth["corrected_sentence"], str) for truth in truths)
+    assert all(truth["wrong_sentence"] != truth["corrected_sentence"] for truth in truths)
+
+
 def test_a_guess_never_narrows_a_reward_that_knows_other_names(tmp_path: Path) -> None:
     write(
         tmp_path,

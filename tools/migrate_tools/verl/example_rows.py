@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,7 +70,10 @@ QUESTIONS = (
     "Is zero an even number?",
 )
 NUMBER_WORDS = ("index", "idx", "id", "step", "count", "num", "level", "turns", "length", "width", "height", "total")
-BOX_WORDS = ("bbox", "box", "rect", "bounds")
+BOX = re.compile(r"(?:^|[^a-z])(?:\w*box(?:es)?|rects?|bounds)(?:$|[^a-z])")
+"""Names of boxes on a picture: bbox, gt_box, bounding_boxes, rect; "corrected" is none."""
+TURNS = ("is_", "has_")
+"""Names of what is true in one row and false in the next."""
 
 
 def make_rows(
@@ -160,28 +164,29 @@ def extra_info_maker(usage: Usage, keys: Sequence[str]) -> Callable[[int, str], 
     return make
 
 
-def build(usage: Usage, path: ValuePath, number: int, name: str, plain: Any) -> Any:
-    """A value for one path: dict, list or plain, as the facts say."""
+def build(usage: Usage, path: ValuePath, number: int, name: str, plain: Any, shift: int = 0) -> Any:
+    """A value for one path: dict, list or plain, as the facts say; `shift` lets texts of one dict differ."""
     words = usage.at(path)
     keys = usage.keys(path)
     value: Any
     if usage.is_text(path) and "json" not in words:
-        return _plain(words | {"string"}, number, name, plain)
+        return _plain(words | {"string"}, number, name, plain, shift)
     if keys:
         # Every fourth row leaves the optional keys out, so that both readings of the reward are met.
         present = [key for key in keys if number % 4 != 3 or "optional" not in usage.at((*path, key))]
-        value = {key: build(usage, (*path, key), number, key, plain) for key in present or keys}
+        kept = present or keys
+        value = {key: build(usage, (*path, key), number, key, plain, keys.index(key)) for key in kept}
     elif usage.has_items(path) or words & {"list", "loop"}:
         value = _list(usage, path, number, name, plain)
     else:
-        return _plain(words, number, name, plain)
+        return _plain(words, number, name, plain, shift)
     return json.dumps(value) if "json" in words else value
 
 
 def _list(usage: Usage, path: ValuePath, number: int, name: str, plain: Any) -> list[Any]:
     words = usage.at(path)
     size = next((int(word[7:]) for word in sorted(words) if word.startswith("unpack:")), 0)
-    boxed = size == 4 or any(word in name.lower() for word in BOX_WORDS)
+    boxed = size == 4 or bool(BOX.search(name.lower()))
     if boxed and not usage.keys((*path, ITEM)):
         left, top = 10.0 + number, 20.0 + number
         return [left, top, left + 100.0, top + 40.0]
@@ -192,7 +197,7 @@ def _singular(name: str) -> str:
     return name[:-1] if name.endswith("s") else name
 
 
-def _plain(words: set[str], number: int, name: str, plain: Any) -> Any:
+def _plain(words: set[str], number: int, name: str, plain: Any, shift: int = 0) -> Any:
     low = name.lower()
     options = [ast.literal_eval(word[6:]) for word in sorted(words) if word.startswith("value:")]
     if "json" in words:
@@ -207,21 +212,29 @@ def _plain(words: set[str], number: int, name: str, plain: Any) -> Any:
             return box[low]
         # Never zero: counts and totals are divided by.
         return number + 1 if "int" in words or _is_number_word(low) else float(number + 1)
+    if options and all(isinstance(option, bool) for option in options):
+        return number % 2 == 1  # the value that is not named counts as much
     if options:
         return options[number % len(options)]
     if low == "split":
         return "train"
-    if low.startswith(("need_", "is_", "has_", "use_")):
+    if low.startswith(TURNS):
+        return number % 2 == 1
+    if low.startswith(("need_", "use_")):
         return False
     if _is_number_word(low):
         return number if low in ("index", "idx", "id") else number + 1
     if "question" in low or "problem" in low or "prompt" in low:
         return QUESTIONS[number % len(QUESTIONS)]
-    if any(word in low for word in BOX_WORDS):
+    if BOX.search(low):
         return [10.0 + number, 20.0 + number, 110.0 + number, 60.0 + number]
     if plain is not None:
         return plain
-    return VALUES["text"][number % len(VALUES["text"])] if low != "ground_truth" else VALUES["integer"][number % COUNT]
+    return (
+        VALUES["text"][(number + shift) % len(VALUES["text"])]
+        if low != "ground_truth"
+        else VALUES["integer"][number % COUNT]
+    )
 
 
 def _is_number_word(name: str) -> bool:
