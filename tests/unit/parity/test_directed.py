@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from migrate_tools.parity import directed, directed_edits
+from migrate_tools.parity import directed, directed_edits, directed_side
+from migrate_tools.parity.case import Case
 from migrate_tools.parity.directed_edits import CHANGES, Material
 from migrate_tools.parity.faults import seed_faults
 from migrate_tools.parity.focus import focus
 from migrate_tools.parity.mutation import Code
+from migrate_tools.parity.sandbox_data import load_rows
 
 MATERIAL = Material(
     ["42", "-7"], ["9"], ["####", "<answer>"], [60], ["#### 5"], ["Total"], [("So", "Thus"), ("42", "x")], [7, 9]
@@ -69,7 +76,11 @@ SCORER = """
 
 
 @pytest.mark.jail
-def test_what_the_given_cases_miss_is_looked_for(bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("parts", [1, 2])
+def test_what_the_given_cases_miss_is_looked_for(
+    bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, parts: int
+) -> None:
+    monkeypatch.setattr(directed, "SPLIT_TRIES", 1 if parts == 2 else 10**9)
     whole = directed.search
 
     def with_few(*places: Any, **named: Any) -> Any:
@@ -80,6 +91,31 @@ def test_what_the_given_cases_miss_is_looked_for(bench: Callable[..., Any], monk
     frozen = bench(SCORER).freeze(cases=60)
 
     made = [case["raw"] for case in frozen.cases() if case["family"] == "directed"]
-    assert frozen.meta["directed"].get("found") == len(made) >= 2, frozen.meta["directed"]
+    assert frozen.meta["directed"].get("found") >= len(made) >= 2, frozen.meta["directed"]
+    assert (frozen.folder.parent / "directed_1").is_dir() == (parts == 2)
     assert any(raw != raw.strip() for raw in made)
     assert any(raw.strip() not in ("Paris", "72") for raw in made)
+
+
+def test_rows_that_two_parts_of_the_search_made_stay_apart(tmp_path: Path) -> None:
+    given = [{"prompt": "p", "reward_model": {"ground_truth": truth}} for truth in ("1", "2")]
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    pq.write_table(pa.Table.from_pylist(given), rows / "rows_0.parquet")
+    case = Case(row=0, family="directed", raw="x", old="x", new="x", length=1, told="")
+    same = {"case": asdict(case), "rows": []}
+    for part, truth in enumerate(("a", "b")):
+        (tmp_path / f"{part}").mkdir()
+        change = {"base": 1, "changes": [[["reward_model", "ground_truth"], truth]]}
+        again = {"base": 2, "changes": [[["prompt"], f"q{truth}"]]}
+        made = {"case": asdict(replace(case, row=3, raw=truth)), "rows": [change, again]}
+        text = "".join(f"{json.dumps(entry)}\n" for entry in (same, made))
+        (tmp_path / f"{part}" / directed_side.FOUND).write_text(text, "utf-8")
+        (tmp_path / f"{part}" / "directed.json").write_text(json.dumps({"kinds": {"found": 2, "known": part}}), "utf-8")
+
+    told = directed._told([tmp_path / "0", tmp_path / "1"], rows, ["rows_0.parquet"])
+    known = load_rows(rows, ["rows_0.parquet", *told.files], "python")
+    assert told.counts == {"found": 4, "known": 1}
+    assert [item.raw for item in told.cases] == ["x", "a", "b"]
+    labels = [(known[item.row]["reward_model"]["ground_truth"], known[item.row]["prompt"]) for item in told.cases]
+    assert labels == [("1", "p"), ("a", "qa"), ("b", "qb")]

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,8 @@ MOST = 900
 """Versions that inputs are looked for, at most."""
 TRIES_A_CASE, FEWEST_TRIES, MOST_TRIES = 120, 2_000, 90_000
 """Inputs tried for one case of the budget; in all, at least and at most."""
+PARTS, SPLIT_TRIES = 2, 12_000
+"""With so many tries the versions are shared between two jobs at once, each with its part of the tries."""
 SLOWER, SLOW_SECONDS, SLOW_ONE_SECONDS = 10, 1.0, 6.0
 """For a scorer that waits: so many times fewer tries; wall limits in all (times the user's), and for one version."""
 ONE_SECONDS, SECONDS = 15.0, 600.0
@@ -90,14 +94,9 @@ def search(
     lines = list(versions(code, values))
     if not lines:
         return Told()
-    place = rows_folder.parent / "directed"
-    fresh_folder(place)
-    for name in job["rows"]:
-        shutil.copyfile(rows_folder / name, place / name)
-    (place / CASES).write_text("".join(f"{case.line()}\n" for case in cases), encoding="utf-8")
-    (place / VERSIONS).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     spec, mined = launch.reward, given.mined
     tries = min(MOST_TRIES, max(FEWEST_TRIES, TRIES_A_CASE * budget))
+    parts = PARTS if tries >= SPLIT_TRIES and not slow else 1
     search_job = {
         **job,
         "code": code,
@@ -108,23 +107,40 @@ def search(
         "mined": {"literals": list(mined.literals), "numbers": list(mined.numbers), "keys": list(mined.keys)},
         "total_seconds": SLOW_SECONDS * seconds if slow else SECONDS,
         "one_seconds": SLOW_ONE_SECONDS if slow else ONE_SECONDS,
-        "tries": tries // SLOWER if slow else tries,
+        "tries": tries // SLOWER if slow else tries // parts,
     }
-    (place / "job.json").write_text(json.dumps(search_job), encoding="utf-8")
-    sandbox.run(
-        Job(
-            argv=(PYTHON, "-m", "migrate_tools.parity.directed_side", "/work/job.json"),
-            mounts=(
-                *python_mounts(),
-                Mount(Path(recipe.project_root), oldjob.PROJECT),
-                Mount(Path(launch.verl.root), oldjob.VERL),
-                Mount(place, "/work", writable=True),
-            ),
-            env={**python_env(), "PYTHONHASHSEED": "0"},
-            limits=Limits(seconds=SECONDS * 2 + 60),
-        )
+    places = [_placed(part, rows_folder, search_job, cases, lines[part::parts]) for part in range(parts)]
+    mounts = (
+        *python_mounts(),
+        Mount(Path(recipe.project_root), oldjob.PROJECT),
+        Mount(Path(launch.verl.root), oldjob.VERL),
     )
-    return _told(place, rows_folder, job["rows"])
+    with ThreadPoolExecutor(parts) as pool:
+        list(pool.map(lambda place: sandbox.run(_sandbox_job(place, mounts)), places))
+    return _told(places, rows_folder, job["rows"])
+
+
+def _placed(
+    part: int, rows_folder: Path, job: dict[str, Any], cases: Sequence[Case], lines: Sequence[dict[str, Any]]
+) -> Path:
+    """The folder of one part of the search, with what it reads."""
+    place = rows_folder.parent / (f"directed_{part}" if part else "directed")
+    fresh_folder(place)
+    for name in job["rows"]:
+        shutil.copyfile(rows_folder / name, place / name)
+    (place / CASES).write_text("".join(f"{case.line()}\n" for case in cases), encoding="utf-8")
+    (place / VERSIONS).write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    (place / "job.json").write_text(json.dumps(job), encoding="utf-8")
+    return place
+
+
+def _sandbox_job(place: Path, mounts: Sequence[Mount]) -> Job:
+    return Job(
+        argv=(PYTHON, "-m", "migrate_tools.parity.directed_side", "/work/job.json"),
+        mounts=(*mounts, Mount(place, "/work", writable=True)),
+        env={**python_env(), "PYTHONHASHSEED": "0"},
+        limits=Limits(seconds=SECONDS * 2 + 60),
+    )
 
 
 def versions(code: str, values: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -158,22 +174,26 @@ def _operands(code: Code, node: ast.AST) -> list[str]:
     return [] if once else [code.operand(part) for part in parts]
 
 
-def _told(place: Path, rows_folder: Path, files: Sequence[str]) -> Told:
-    log, result = place / FOUND, place / "directed.json"
-    entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.is_file() else []
-    counts = json.loads(result.read_text(encoding="utf-8"))["kinds"] if result.is_file() else {}
-    rows = load_rows(rows_folder, files, "python")
-    first = len(rows)
-    for entry in entries:
-        for made in entry["rows"]:
-            changes = [RowChange(tuple(path), value) for path, value in made["changes"]]
-            rows.append(applied(rows[made["base"]], changes))
-    names, places = append_rows(rows[first:], rows_folder, len(files))
-    cases = [Case(**entry["case"]) for entry in entries]
-    moved = {first + number: first + place for number, place in enumerate(places) if place is not None}
-    kept = [
-        case if case.row < first else replace(case, row=moved[case.row])
-        for case in cases
-        if case.row < first or case.row in moved
+def _told(places: Sequence[Path], rows_folder: Path, files: Sequence[str]) -> Told:
+    """What the parts found, together; each numbers the rows that it made from the end of the given ones."""
+    counts: Counter[str] = Counter()
+    given = load_rows(rows_folder, files, "python")
+    first, made = len(given), list[dict[str, Any]]()
+    cases: dict[Case, None] = {}
+    for place in places:
+        log, result = place / FOUND, place / "directed.json"
+        entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.is_file() else []
+        counts.update(json.loads(result.read_text(encoding="utf-8"))["kinds"] if result.is_file() else {})
+        rows, before = [*given], len(made)
+        for change in (change for entry in entries for change in entry["rows"]):
+            changes = [RowChange(tuple(path), value) for path, value in change["changes"]]
+            rows.append(applied(rows[change["base"]], changes))
+        made += rows[first:]
+        found = (Case(**entry["case"]) for entry in entries)
+        cases |= {case if case.row < first else replace(case, row=case.row + before): None for case in found}
+    names, kept = append_rows(made, rows_folder, len(files))
+    moved = {first + number: first + place for number, place in enumerate(kept) if place is not None}
+    placed = [
+        replace(case, row=moved.get(case.row, case.row)) for case in cases if case.row < first or case.row in moved
     ]
-    return Told(kept, names, len(moved), counts)
+    return Told(placed, names, len(moved), dict(sorted(counts.items())))
