@@ -65,7 +65,7 @@ class CheckContext:
 
     def rehearsed(self, translation: Translation, mode: Mode) -> RehearsalRun:
         """The run script of a launch, run in one mode against the stand-in Relax."""
-        from migrate_tools.rehearsal.rehearse import rehearse
+        from migrate_tools.rehearsal.rehearse import local_model, rehearse
 
         key = ("run", translation.launch, mode)
         if key not in self._made:
@@ -80,6 +80,7 @@ class CheckContext:
                 tape=self.tape(translation),
                 calls=self.calls(translation),
                 folders=self.services(translation).folders,
+                model=local_model(self.launch(translation), translation) if self.recipe.launches else None,
             )
         made: RehearsalRun = self._made[key]
         return made

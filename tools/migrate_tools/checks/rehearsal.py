@@ -8,9 +8,11 @@ from typing import Any
 from migrate_tools.checks.base import MODES, CheckContext, Finding, finding
 from migrate_tools.model import CheckResult, MultiTurn, Translation
 from migrate_tools.rehearsal.rehearse import RehearsalRun
+from migrate_tools.rehearsal.runtime.generate import OWN
 from migrate_tools.rehearsal.runtime.training_hooks import NOT_RUN
 
 _FACTS = (
+    "tokenizer",
     "turns",
     "drills",
     "agentic",
@@ -87,6 +89,8 @@ def _judge(run: RehearsalRun, translation: Translation, found: Finding) -> None:
         found.summary += (
             f"; drilled: {drills.get('episodes', 0)} episodes at once, {drills.get('aborts', 0)} aborts resumed"
         )
+    if report.get("tokenizer") == OWN:
+        found.summary += "; with the model's own tokenizer and chat template"
     skipped = [flag for flag, text in report.get("training_hooks", {}).items() if text == NOT_RUN]
     if skipped:
         found.summary += f"; not run, there is no torch here: {', '.join(skipped)}"

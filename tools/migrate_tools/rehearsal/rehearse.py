@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.model import Example, Mode, Translation
+from migrate_tools.model import Example, Launch, Mode, Translation
 from migrate_tools.rehearsal.converted import Converted
+from migrate_tools.rehearsal.runtime.bpe import FILES
 from migrate_tools.rehearsal.stage import build_commands, build_tree, fresh
 from migrate_tools.rehearsal.words import complaint
 from migrate_tools.relax.run_script import script_name
@@ -74,6 +76,7 @@ def rehearse(
     tape: Mapping[str, Any] | None = None,
     calls: Sequence[str] = (),
     folders: Sequence[str] = (),
+    model: Path | None = None,
 ) -> RehearsalRun:
     """Run `bash run_<algo>.sh <mode>` on converted rows.
 
@@ -83,12 +86,13 @@ def rehearse(
         tape: settings of the taped HTTP answers, when the reward asks a server.
         calls: texts with tool calls that the engine answers with, for an example with tools.
         folders: folders with data that tools name; empty ones stand in for them.
+        model: a folder of the model on this machine: its tokenizer and chat template are used.
     """
     fresh(place)
     build_tree(place / "relax", example)
     build_commands(place / "bin")
     (place / "save").mkdir()
-    (place / "models" / (translation.model_dir_name or "model")).mkdir(parents=True)
+    _copy_tokenizer(model, fresh(place / "models" / (translation.model_dir_name or "model")), example)
     if version.endswith(".json"):
         shutil.copyfile(version, place / CONTRACT)
         version = f"/work/{CONTRACT}"
@@ -132,6 +136,27 @@ def rehearse(
         cause=cause,
         seconds=outcome.seconds,
     )
+
+
+def local_model(launch: Launch, translation: Translation) -> Path | None:
+    """The folder of the launch's model on this machine: where the recipe names it, else in MODEL_DIR; None: nowhere."""
+    named = str(
+        launch.get("actor_rollout_ref.model.tokenizer_path") or launch.get("actor_rollout_ref.model.path") or ""
+    )
+    home = os.environ.get("MODEL_DIR")
+    places = [Path(named)] if Path(named).is_absolute() else []
+    places += [Path(home) / translation.model_dir_name] if home and translation.model_dir_name else []
+    return next((path for path in places if (path / FILES[0]).is_file()), None)
+
+
+def _copy_tokenizer(model: Path | None, target: Path, example: Example) -> None:
+    """The files of a model's tokenizer, and over them the chat template that the example wants in its folder."""
+    for name in FILES if model is not None else ():
+        if model is not None and (model / name).is_file():
+            shutil.copyfile(model / name, target / name)
+    own = next((item for item in example.files if item.path == f"examples/{example.algo}/{FILES[-1]}"), None)
+    if own is not None:
+        (target / FILES[-1]).write_text(own.text, encoding="utf-8")
 
 
 def _last_line(text: str) -> str:

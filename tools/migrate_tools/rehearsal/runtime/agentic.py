@@ -21,7 +21,7 @@ from migrate_tools.parity.tool_cases import example, hermes
 from migrate_tools.rehearsal.runtime.engine import FORMS, truths
 from migrate_tools.rehearsal.runtime.json_server import JsonHandler
 from migrate_tools.rehearsal.runtime.sample import Sample, SampleStatus
-from migrate_tools.rehearsal.runtime.tokenizer import END, Tokenizer
+from migrate_tools.rehearsal.runtime.tokenizer import Tokenizer
 
 PROMPTS_AT_MOST = 1
 """Prompts of one rehearsed rollout: every sample is a process, which imports its framework anew."""
@@ -120,7 +120,7 @@ class ChatServer:
         limit = body.get("max_completion_tokens") or body.get("max_tokens")
         session.finish = "length" if kind == "cut" or (limit and len(ids) > limit) else "stop"
         ids = ids[: limit or None] if session.finish == "stop" or limit else ids[:-1]
-        text = self.tokenizer.decode(ids).removesuffix(END)
+        text = self.tokenizer.decode(ids).removesuffix(self.tokenizer.eos_token)
         session.tokens += ids
         session.mask += [1] * len(ids)
         session.history = [*plain, {"role": "assistant", "content": text}]

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
 from migrate_tools.rehearsal.runtime.json_server import JsonHandler
-from migrate_tools.rehearsal.runtime.tokenizer import END, IMAGE, Tokenizer
+from migrate_tools.rehearsal.runtime.tokenizer import IMAGE, Tokenizer
 
 FORMS = (
     "Let me work it out. The result is \\boxed{{{}}}.",
@@ -165,7 +165,7 @@ def _body(
 ) -> dict[str, Any]:
     text = tokenizer.decode(ids, skip_special_tokens=bool(params.get("skip_special_tokens", True)))
     if not params.get("no_stop_trim"):
-        text = text.removesuffix(END)
+        text = text.removesuffix(tokenizer.eos_token)
     meta: dict[str, Any] = {
         "finish_reason": {"type": finish},
         "prompt_tokens": len(request.get("input_ids") or ()),

@@ -5,10 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import urllib.request
+from pathlib import Path
 from typing import Any, ClassVar
 
+from jinja2.exceptions import TemplateError
+
+from migrate_tools.rehearsal.runtime.bpe import FILES, BpeTokenizer, UnknownTokenizer
 from migrate_tools.rehearsal.runtime.sample import Sample
 from migrate_tools.rehearsal.runtime.tokenizer import Processor, Tokenizer
+
+OWN = "the model's own"
+STANDS_IN = "stand-in"
+"""Which tokenizer a rehearsal has."""
 
 
 async def post(url: str, payload: dict[str, Any], max_retries: int = 6, headers: dict[str, str] | None = None) -> Any:
@@ -42,11 +50,27 @@ class GenerateState(metaclass=SingletonMeta):
     def __init__(self, args: Any) -> None:
         self.args = args
         media = bool(getattr(args, "multimodal_keys", None))
-        self.tokenizer = Tokenizer(media=media)
+        self.tokenizer, self.tokenizer_is = model_tokenizer(getattr(args, "hf_checkpoint", None), media=media)
         self.processor = Processor(self.tokenizer) if media else None
         self.aborted = False
         self.semaphore = asyncio.Semaphore(64)
         self.sampling_params = sampling_params(args)
+
+
+def model_tokenizer(folder: str | None, *, media: bool) -> tuple[Tokenizer, str]:
+    """The tokenizer of a model's folder, or the stand-in; and which it is, in words.
+
+    Args:
+        media: whether the model reads images, which takes a processor as well: the stand-in has one.
+    """
+    if not folder or not (Path(folder) / FILES[0]).is_file():
+        return Tokenizer(media=media), STANDS_IN
+    if media:
+        return Tokenizer(media=True), f"{STANDS_IN}: the processor of a model that reads images is not read"
+    try:
+        return BpeTokenizer(Path(folder)), OWN
+    except (UnknownTokenizer, KeyError, ValueError, OSError, TemplateError) as error:
+        return Tokenizer(media=False), f"{STANDS_IN}: {error}"
 
 
 def sampling_params(args: Any) -> dict[str, Any]:

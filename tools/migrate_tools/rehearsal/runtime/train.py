@@ -17,11 +17,12 @@ from typing import Any
 
 from migrate_tools.rehearsal.runtime import convert
 from migrate_tools.rehearsal.runtime.agentic import agents
+from migrate_tools.rehearsal.runtime.bpe import template_notes
 from migrate_tools.rehearsal.runtime.dataset import DataError, Dataset
 from migrate_tools.rehearsal.runtime.debug_data import write_debug_data
 from migrate_tools.rehearsal.runtime.drills import Drills
 from migrate_tools.rehearsal.runtime.engine import Engine, Script
-from migrate_tools.rehearsal.runtime.generate import GenerateState, SingletonMeta, sampling_params
+from migrate_tools.rehearsal.runtime.generate import OWN, GenerateState, SingletonMeta, sampling_params
 from migrate_tools.rehearsal.runtime.hooks import LAG_LIMIT, Loop, RewardHook, describe, load_function
 from migrate_tools.rehearsal.runtime.rollout import Rollout, take_prompts
 from migrate_tools.rehearsal.runtime.sample import Sample, SampleStatus
@@ -94,6 +95,11 @@ def _rehearse(argv: Sequence[str], report: Report) -> None:
     args = _arguments(argv, report)
     SingletonMeta._instances.clear()
     state = GenerateState(args)
+    report.data["tokenizer"] = state.tokenizer_is
+    if state.tokenizer_is == OWN and args.custom_generate_function_path:
+        for role in ("tool", "user"):
+            for text in template_notes(state.tokenizer, role):
+                report.warn(text)
     train = _dataset(args, state, report)
     script = Script(state.tokenizer, json.loads(os.environ.get(CALLS_VARIABLE, "[]")))
     loop = Loop()
