@@ -248,3 +248,9 @@ def test_the_loop_measures_how_long_it_was_blocked() -> None:
     assert loop.lag > 0.2
     with pytest.raises(HookError, match="not finished"):
         loop.run(rest(), 0.01)
+
+
+def test_prompts_begin_with_different_calls() -> None:
+    script = Script(Tokenizer(), ["one", "two"])
+    texts = [script.tokenizer.decode(script.reply([number], 100)[0]) for number in range(4)]
+    assert [text.split()[-1] for text in texts] == ["one<|im_end|>", "two<|im_end|>"] * 2

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import regex
+import regex  # type: ignore[import-untyped]
 
 from migrate_tools.rehearsal.runtime.tokenizer import Tokenizer
 
@@ -65,9 +65,9 @@ class BpeTokenizer(Tokenizer):
         self.patterns = [regex.compile(text) for text in _patterns(data.get("pre_tokenizer"))]
         self.added = {item["content"]: int(item["id"]) for item in data.get("added_tokens", ())}
         self.special = {item["content"] for item in data.get("added_tokens", ()) if item.get("special")}
-        longest = sorted(self.added, key=len, reverse=True)
+        longest: list[str] = sorted(self.added, key=len, reverse=True)
         self._added = regex.compile("|".join(map(regex.escape, longest))) if longest else None
-        self._pieces = {number: piece for piece, number in (self.vocabulary | self.added).items()}
+        self._letters = {number: piece for piece, number in (self.vocabulary | self.added).items()}
         self.names = {name: text for name in NAMES if (text := _token(self.config.get(name)))}
         self.eos_token = self.names.get("eos_token", "")
         if self.eos_token not in self.added:
@@ -104,7 +104,7 @@ class BpeTokenizer(Tokenizer):
         """Text of token ids; bytes that are not UTF-8 become U+FFFD."""
         parts: list[bytes] = []
         for number in ids:
-            piece = self._pieces.get(int(number), "")
+            piece = self._letters.get(int(number), "")
             if piece in self.added:
                 parts.append(b"" if skip_special_tokens and piece in self.special else piece.encode())
             else:

@@ -89,7 +89,8 @@ class Script:
 
 def _replies(label: Any, shift: int, calls: Sequence[str] = ()) -> Iterator[tuple[str, str, str]]:
     answers = itertools.cycle(truths(label))
-    called = itertools.cycle(calls)
+    first = shift % max(len(calls), 1)  # a prompt's first call may be one that ends its episode
+    called = itertools.cycle((*calls[first:], *calls[:first]))
     for turn in itertools.count():
         if calls:
             yield "call", f"I will use a tool.\n{next(called)}", "stop"
