@@ -403,6 +403,22 @@ def test_what_the_manager_sets_makes_the_row_and_a_default_not_matter() -> None:
     assert "" in lost.values()  # num_turns itself is read
 
 
+QUESTION = KEYS.replace(
+    'max(0, (extra_info or {}).get("num_turns", 2))', 'len(extra_info.get("question", "") if extra_info else "")'
+)
+
+
+def test_keys_of_the_manager_and_of_the_rollout_that_nobody_reads_do_not_matter() -> None:
+    assert seeded(QUESTION, "manager's keys lost")[0].equivalent == "the scorer reads none of these keys"
+    lost = [item.equivalent for item in seeded(QUESTION, "entry lost") if "FROM" in item.source]
+    assert lost == ["the scorer does not read this key"] * 2
+    # without keys of the manager's own the rollout's may be the only ones, and the scorer asks whether there are any
+    alone = QUESTION.replace('MANAGER_ADDS = {"num_turns": 2, "tool_rewards": []}', "MANAGER_ADDS = {}")
+    assert [item.equivalent for item in seeded(alone, "entry lost") if "FROM" in item.source] == [""] * 2
+    handed = QUESTION.replace('len(extra_info.get("question", "") if extra_info else "")', "g(extra_info)")
+    assert [item.equivalent for item in seeded(handed, "entry lost") if "FROM" in item.source] == [""] * 2
+
+
 @pytest.mark.parametrize(
     "other", ['extra_info.get("split", 2)', 'g(extra_info).get("num_turns", 2)', 'other.get("num_turns", 2)']
 )

@@ -51,7 +51,8 @@ def told_but_unread(code: Code, edit: Edit) -> str:
     if [getattr(target, "id", "") for target in statement.targets] != ["FROM_ROLLOUT"]:
         return ""
     lost = set(ast.literal_eval(statement.value)) - set(ast.literal_eval(edit.text))
-    read = [_key_of(code, item) for item in _uses(code)]
+    always = bool(_manager_keys(code))  # then it is never empty, and asking whether it is says nothing
+    read = [_key_of(code, item) for item in _uses(code) if not (always and _is_asked(code, item))]
     return "the scorer does not read this key" if None not in read and not lost & set(read) else ""
 
 
@@ -106,6 +107,12 @@ def _key_of(code: Code, name: ast.Name) -> str | None:
         return text(parent.slice)
     call = code.parents.get(parent) if isinstance(parent, ast.Attribute) and parent.attr == "get" else None
     return text(call.args[0]) if isinstance(call, ast.Call) and call.func is parent and call.args else None
+
+
+def _is_asked(code: Code, name: ast.Name) -> bool:
+    """Whether a use of extra_info only asks if it is empty."""
+    parent = code.parents.get(name)
+    return isinstance(parent, ast.If | ast.IfExp) and parent.test is name
 
 
 def _is_extra(node: ast.AST) -> bool:

@@ -35,6 +35,10 @@ def wrapper_names(code: Code) -> frozenset[str]:
     return frozenset({*names, *defined, "REWARD_KWARGS", "FLOOR", *CHANGED_CONSTANTS})
 
 
+FROM_ROLLOUT = re.compile(r"^FROM_ROLLOUT = .*$", re.MULTILINE)
+"""The wrapper's own list of keys, which reads none."""
+
+
 def constants(code: Code, node: ast.AST) -> Iterator[Edit]:
     """A constant of the generated module has another value."""
     if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name) or code.function(node):
@@ -54,7 +58,7 @@ def constants(code: Code, node: ast.AST) -> Iterator[Edit]:
 def _unread(code: Code, value: ast.AST) -> str:
     """Why keys of a dict do not matter: the module names none of them anywhere else, nor hands extra_info on whole."""
     names = [text(key) for key in getattr(value, "keys", ())]
-    rest = code.source.replace(code.segment(value), "", 1)
+    rest = FROM_ROLLOUT.sub("", code.source.replace(code.segment(value), "", 1))
     used = [name for name in names if name and re.search(rf"['\"]{re.escape(name)}['\"]", rest)]
     whole = re.search(r"\*\*extra_info|\bextra_info\.(items|keys|values)|in extra_info\b|dict\(extra_info", rest)
     return "" if used or whole else "the scorer reads none of these keys"
