@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from migrate_tools.model import DataSpec, Launch, MultiTurn, RewardSpec, VerlRef
-from migrate_tools.parity.own_loops import conversations, difference, judged, nested, verl_row
+from migrate_tools.parity.own_loops import conversations, difference, judged, model_type, nested, verl_row
 from migrate_tools.rehearsal.stage import STANDIN
 from migrate_tools.relax.loop_module import lengths, loop_files
 from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
@@ -176,6 +176,7 @@ def play(folder: Path, side: str, *edits: tuple[str, str]) -> list[dict[str, Any
             "arguments": {"second_look": {"rounds": 1}},
             "default_loop": "second_look",
             "config": nested(launch.config, limits),
+            "model_type": model_type("Qwen/Qwen3-8B"),
             "response_length": limits["response_length"],
             "rows": [verl_row(row, launch.data) for row in ROWS],
         },
@@ -261,6 +262,13 @@ def test_what_cannot_be_compared_is_said(old: Any, again: Any, new: Any, status:
     found, summary, _ = judged([{"family": "right"}], [old], [again], [new])
     assert found == status
     assert words in summary
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"), [("Qwen/Qwen3-8B", "qwen3"), ("/m/Qwen2.5-7B-Instruct", "qwen2"), ("meta-llama/Llama-3", None)]
+)
+def test_the_kind_of_a_model(path: str, kind: str | None) -> None:
+    assert model_type(path) == kind
 
 
 def test_a_row_as_verl_gives_it_to_a_loop() -> None:

@@ -121,7 +121,8 @@ class OldLoop:
         wrap = space.get("DictConfigWrap") or space["_DummyConfig"]
         values: dict[str, Any] = {
             "trainer_config": wrap(config=config), "server_manager": server, "tokenizer": tokenizer, "processor": None,
-            "dataset_cls": None, "dataset_config": config.data, "data_config": wrap(config.data), "hf_model_type": None,
+            "dataset_cls": None, "dataset_config": config.data, "data_config": wrap(config.data),
+            "hf_model_type": self.job["model_type"],
             "tools": space["ToolListWrap"]([]) if "ToolListWrap" in space else None,
         }  # fmt: skip
         return {name: values[name] for name in self.names if name in values}

@@ -172,6 +172,7 @@ def _job(
         "arguments": {loop.name: loop.arguments for loop in turns.loops},
         "default_loop": turns.default_loop or turns.loops[0].name,
         "config": nested(launch.config, limits),
+        "model_type": model_type(str(launch.get("actor_rollout_ref.model.path") or "")),
         "response_length": limits["response_length"],
         "rows": [verl_row(row, launch.data) for row in before],
     }
@@ -189,6 +190,12 @@ def _job(
         "environment": dict(launch.environment),
         "left_to_user": {name: value for name, value in launch.environment.items() if REMOVED in value},
     }
+
+
+def model_type(path: str) -> str | None:
+    """model_type of a model by its name, where verl 0.9 joins turns in a way of its own for it (Qwen); None: others."""
+    name = path.rpartition("/")[2].lower()
+    return next((kind for kind in ("qwen3", "qwen2") if name.startswith(kind)), None)
 
 
 def verl_row(row: Mapping[str, Any], data: DataSpec) -> dict[str, Any]:

@@ -100,6 +100,14 @@ class BpeTokenizer(Tokenizer):
         ids = self.encode(text)
         return {"input_ids": ids, "attention_mask": [1] * len(ids)}
 
+    def convert_tokens_to_ids(self, token: str) -> int:
+        """The id of an added token or of a piece of the vocabulary.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        return self.added[token] if token in self.added else self.vocabulary[token]
+
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = False) -> str:
         """Text of token ids; bytes that are not UTF-8 become U+FFFD."""
         parts: list[bytes] = []

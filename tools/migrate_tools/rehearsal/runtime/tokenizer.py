@@ -61,6 +61,10 @@ class Tokenizer:
         ids = self.encode(text)
         return {"input_ids": ids, "attention_mask": [1] * len(ids)}
 
+    def convert_tokens_to_ids(self, token: str) -> int:
+        """The id of a piece."""
+        return self._id(token)
+
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = False) -> str:
         """Text of token ids."""
         pieces = (self._pieces[number] for number in ids)

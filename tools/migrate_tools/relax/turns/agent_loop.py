@@ -197,7 +197,7 @@ class AgentLoopBase:
         response_logprobs: list[float] | None = None,
         tools: Any = None,
     ) -> tuple[Any, list[int], list[float] | None]:
-        """New messages behind the tokens so far, with what the template puts after an answer (verl 0.9)."""
+        """New messages behind the tokens so far, with what the template puts after an answer (verl 0.9.0)."""
         before = self._text(previous_messages, prompt=False, tools=tools)
         after = self._text(updated_messages, prompt=True, tools=tools)
         end = str(self.tokenizer.eos_token)
@@ -205,6 +205,9 @@ class AgentLoopBase:
         merged = SimpleNamespace(token_ids=[*runtime_token_ids, *ids])
         mask = [*response_mask, *[0] * len(ids)]
         return merged, mask, None if response_logprobs is None else [*response_logprobs, *[0.0] * len(ids)]
+
+    ct_merge_context_msg = ct_merge_non_assistant_msg
+    """The name of it in verl 0.9.1."""
 
 
 class SingleTurnAgentLoop(AgentLoopBase):
