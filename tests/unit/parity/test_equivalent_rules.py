@@ -222,6 +222,11 @@ def test_a_part_of_a_list_are_some_of_its_items(given: str, change: str) -> None
     assert [text for text, _ in found] == [f"a == b -> {change}"]
 
 
+def test_what_is_compared_with_a_list_is_one() -> None:
+    found = judged('def f(x):\n    return x == [""]', "strictness")
+    assert [text for text, _ in found] == ['x == [""] -> (all(item in x for item in [""]))']
+
+
 BATCH = """
 def score_all(solution_strs, ground_truths):
     return [float(one == two) for one, two in zip(solution_strs, ground_truths, strict=True)]

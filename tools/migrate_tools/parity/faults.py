@@ -145,7 +145,8 @@ def strictness(code: Code, node: ast.AST) -> Iterator[Edit]:
         sides = (node.left, node.comparators[0])
         if not any(_numeric(side) for side in sides):
             left, right = map(code.segment, sides)
-            lists = all(is_list(code, side) for side in sides)
+            shown = any(isinstance(side, (ast.List, ast.ListComp)) for side in sides)
+            lists = shown or all(is_list(code, side) for side in sides)
             part = f"all(item in {left} for item in {right})" if lists else f"str({right}) in str({left})"
             yield Edit("strictness", node, f"({part})")
             yield from _one_side(code, node)
