@@ -34,6 +34,8 @@ SLOWER = 3.0
 """A changed module has at least so many times what the unchanged one took, or a slow survivor would pass for caught."""
 MORE_SECONDS = 10.0
 """Longest time for the mutants, which only inform."""
+AGAIN_SHARE = 1 / 3
+"""Share of the time that the second look at survivors has in any case; else what the first one left."""
 GROUPS = 3
 Record = dict[str, Any]
 
@@ -58,6 +60,7 @@ def run_versions(
         }
     reached = {int(line): frozenset(indexes) for line, indexes in base["reached"].items()}
     plans = [_cases_of(version, reached, base["usable"]) for version in versions]
+    began = time.monotonic()
     results: dict[int, Record] = {}
     for part, seconds in ((range(job["first"]), job["total_seconds"]), (range(job["first"], len(plans)), MORE_SECONDS)):
         results |= supervise.run_items(
@@ -74,7 +77,8 @@ def run_versions(
     if lost and job.get("mined"):
         from migrate_tools.parity.survivors import look_again
 
-        again = look_again(job, rows, cases, versions, {place: plans[place] for place in lost}, job["total_seconds"])
+        left = max(AGAIN_SHARE * job["total_seconds"], job["total_seconds"] - (time.monotonic() - began))
+        again = look_again(job, rows, cases, versions, {place: plans[place] for place in lost}, left)
         for position, record in again.items():
             results[position] = {"kind": "survived", **record} if "tried" in record else {"kind": "skipped"}
     return {"versions": [results.get(position, {"kind": "unreached"}) for position in range(len(versions))]}
