@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import Launch, Recipe
-from migrate_tools.parity import oldjob
+from migrate_tools.parity import inline, oldjob
 from migrate_tools.parity.case import Case, answers_of
 from migrate_tools.parity.directed_side import FOUND, VERSIONS
 from migrate_tools.parity.equivalent import rule
@@ -43,6 +43,8 @@ PARTS, SPLIT_TRIES = 2, 12_000
 """With so many tries the versions are shared between two jobs at once, each with its part of the tries."""
 SLOWER, SLOW_SECONDS, SLOW_ONE_SECONDS = 10, 1.0, 6.0
 """For a scorer that waits: so many times fewer tries; wall limits in all (times the user's), and for one version."""
+SLOWER_INLINE = 3
+"""Likewise for one whose processes run in the worker of the search."""
 ONE_SECONDS, SECONDS = 15.0, 600.0
 """Wall limits, far above the processor time that the search may use: the load of the machine decides nothing."""
 
@@ -107,7 +109,7 @@ def search(
         "mined": {"literals": list(mined.literals), "numbers": list(mined.numbers), "keys": list(mined.keys)},
         "total_seconds": SLOW_SECONDS * seconds if slow else SECONDS,
         "one_seconds": SLOW_ONE_SECONDS if slow else ONE_SECONDS,
-        "tries": tries // SLOWER if slow else tries // parts,
+        "tries": tries // (SLOWER_INLINE if inline.fits(code) else SLOWER) if slow else tries // parts,
     }
     places = [_placed(part, rows_folder, search_job, cases, lines[part::parts]) for part in range(parts)]
     mounts = (

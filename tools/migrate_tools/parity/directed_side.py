@@ -22,7 +22,7 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from migrate_tools.parity import hanging, managers, old_side, supervise, swap, texts, told
+from migrate_tools.parity import hanging, inline, managers, old_side, supervise, swap, texts, told
 from migrate_tools.parity.case import Case, make_case
 from migrate_tools.parity.hunt import FINE, Candidate, Hunt, Result
 from migrate_tools.parity.row_changes import RowChange, applied, split, told_after
@@ -97,6 +97,8 @@ class Search:
         sys.addaudithook(self._audit)
         hanging.install()
         old_side.prepare_imports(job)
+        if inline.fits(job["code"]):
+            inline.install()
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
         self._manager = managers.Manager(**job["manager"])
