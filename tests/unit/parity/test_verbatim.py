@@ -87,6 +87,10 @@ def test_layout_comments_and_docstrings_are_no_difference(draft: str) -> None:
     assert leads(Code(draft), RULES, ["4"]) == Leads()
 
 
+def test_rules_that_wrote_no_python_lead_nowhere() -> None:
+    assert leads(Code(RULES), RULES.replace("def last(", "def last(("), ["4"]) == Leads()
+
+
 def test_a_module_that_shares_nothing_is_compared_as_a_whole() -> None:
     draft = "async def reward_func(args, sample):\n    return float('Answer' in sample.response)\n"
     found: dict[str, Any]

@@ -43,7 +43,10 @@ def leads(code: Code, rules: str, values: Sequence[str]) -> Leads:
         rules: text of the module that the rules write.
         values: right answers, put into the groups of regular expressions.
     """
-    other = Code(rules)
+    try:
+        other = Code(rules)
+    except (SyntaxError, ValueError):
+        return Leads()  # a draft that mends it has nothing to part from
     if _without_texts(code.source) == _without_texts(rules):
         return Leads()
     pairs = list(_joined(code, other, _differing(code.tree, other.tree)))
