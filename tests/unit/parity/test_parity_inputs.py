@@ -338,3 +338,16 @@ def test_special_tokens_go_to_the_edges_of_accepted_responses_and_into_their_val
     made = {(item.family, item.raw) for item in (guide.propose(number) for number in range(200))}
     assert {("special", text) for text in ("<|end|>#### 18", "#### 18<|end|>", "#### 1<|end|>8")} <= made
     assert ("edits", "  #### 18\n\n") in made
+
+
+def test_an_answer_in_json_says_what_its_fields_are_compared_with() -> None:
+    truth = {"wrong": True, "sentence": "a b"}
+    made = [
+        json.loads(text) for text in forms.mirrored(truth, ["said"], {"said": ("ERROR", "NONE"), "sentence": ("x",)})
+    ]
+    assert made[0] == {**truth, "said": "ERROR"}
+    assert {**truth, "said": "NONE"} in made
+    assert truth in made
+    assert not any(
+        "said" in item for item in map(json.loads, forms.mirrored(truth, ["said"])) if isinstance(item, dict)
+    )

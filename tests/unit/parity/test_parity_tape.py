@@ -111,6 +111,18 @@ def test_texts_of_a_judge_match_its_patterns_and_hold_its_keys() -> None:
     assert any(text.startswith('```json\n{"rating":') for text in texts)
 
 
+def test_what_a_text_is_compared_with_counts_after_its_case_is_folded_too() -> None:
+    code = """
+import json
+def compute_score(solution, truth):
+    parsed = json.loads(solution)
+    said = str(parsed.get("said", "")).strip().upper()
+    return float(said == "ERROR" or "ERROR" in said)
+"""
+    [shape] = answer_shapes([code])
+    assert (shape.root, shape.path, shape.values) == ("text", ("said",), ("ERROR",))
+
+
 def test_the_seed_of_the_sampling_changes_no_answer_but_is_noted() -> None:
     tape = Tape({"literals": ["True"], "keys": []})
     bodies = [{"messages": ["is 2 right?"], "seed": seed} for seed in range(20)]

@@ -23,6 +23,8 @@ NUMBERS = frozenset({"float", "int", "round", "abs", "min", "max", "sum", "isnan
 TEXT_METHODS = frozenset(
     {"strip", "lower", "upper", "split", "startswith", "endswith", "replace", "lstrip", "rstrip", "find", "splitlines"}
 )
+SAME_TEXT = frozenset({"decode", "strip", "lstrip", "rstrip", "upper", "lower"})
+"""Methods after which it still is the same value: what it is compared with then counts for it."""
 TEXT_CALLS = frozenset({"search", "match", "fullmatch", "findall", "finditer", "sub", "split"})
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 
@@ -120,8 +122,10 @@ class _Reader:
             return {(BODY, ()): None}
         if method in ("read", "text") and not node.args:
             return {(RAW, ()): None}
-        if method == "decode" and isinstance(node.func, ast.Attribute):
+        if method in SAME_TEXT and isinstance(node.func, ast.Attribute):
             return self.places(node.func.value)
+        if isinstance(node.func, ast.Name) and node.func.id == "str" and len(node.args) == 1:
+            return self.places(node.args[0])
         if method in ("loads", "load") and node.args and _names_json(node.func):
             raw = method == "load" or (RAW, ()) in self.places(node.args[0])
             return {(BODY, ()): None} if raw else {} if self._bodies_only else {(TEXT, ()): None}

@@ -247,11 +247,14 @@ def json_answers(keys: Sequence[str], values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(answers))
 
 
-def mirrored(truth: Any, keys: Sequence[str]) -> list[str]:
+def mirrored(truth: Any, keys: Sequence[str], compared: Mapping[str, Sequence[Any]] | None = None) -> list[str]:
     """JSON objects with the values of a structured ground truth under its own names and those that a scorer asks for.
 
     First the whole, then one part left out or changed at a time: points at and just over the edges of a box, other
     numbers and texts.
+
+    Args:
+        compared: for names of an answer, what the scorer compares their values with.
     """
     if isinstance(truth, str):
         try:
@@ -263,10 +266,13 @@ def mirrored(truth: Any, keys: Sequence[str]) -> list[str]:
     box = next((list(map(float, value)) for value in _boxes(truth)), None)
     names = [key for key in keys if re.fullmatch(r"[A-Za-z_]\w{0,20}", key)][:10]
     whole: dict[str, Any] = {key: value for key, value in truth.items() if isinstance(value, PLAIN)}
+    said = {name: list(values) for name, values in (compared or {}).items() if name not in whole and values}
+    whole |= {name: values[0] for name, values in said.items()}
     for name in names:
         if name not in whole and box is not None:
             whole[name] = middle(box)
     made: list[Any] = [whole, [whole], {key: value for key, value in truth.items() if isinstance(value, PLAIN)}]
+    made += [{**whole, name: value} for name, values in said.items() for value in values[1:]]
     for place in _edge_points(box) if box else ():
         made.append({name: place if value == middle(box or []) else value for name, value in whole.items()})
     for name, value in whole.items():

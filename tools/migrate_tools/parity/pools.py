@@ -9,6 +9,7 @@ from typing import Any
 
 from migrate_tools.model import RewardSpec
 from migrate_tools.parity import edits, forms, patterns, texts
+from migrate_tools.parity.answer_shapes import TEXT
 from migrate_tools.parity.edits import FILLER
 from migrate_tools.parity.mine import TAG, Mined
 from migrate_tools.parity.variants import Variant, texts_for
@@ -175,7 +176,9 @@ def objects(answers: Answers, truths: Sequence[Any], mined: Mined) -> Iterator[D
     """JSON with the values of a structured ground truth, and with the names that the scorer asks for."""
     structured = [row for row, truth in enumerate(truths) if isinstance(truth, (dict, str))]
     rows = structured[:: max(1, len(structured) // 8)][:8]
-    mirrored = [[(row, text) for text in forms.mirrored(truths[row], mined.keys)] for row in rows]
+    own = [shape for shape in mined.shapes if shape.root == TEXT and len(shape.path) == 1]
+    compared = {str(shape.path[0]): shape.values for shape in own}
+    mirrored = [[(row, text) for text in forms.mirrored(truths[row], mined.keys, compared)] for row in rows]
     named = [[(row, text) for text in forms.json_answers(mined.keys, answers[row])] for row in few(answers, 3)]
     turns = itertools.zip_longest(*mirrored), itertools.zip_longest(*named)
     for number, item in enumerate(item for turn in turns for several in turn for item in several if item is not None):
