@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from migrate_tools.parity import faults
+from migrate_tools.parity import faults, power
 from migrate_tools.parity.beyond import beyond_a_case
 from migrate_tools.parity.mutation import Code
 
@@ -472,3 +472,16 @@ def test_what_may_have_blanks_still_needs_it(old: str, new: str) -> None:
     assert old in STRIPPED
     changed = STRIPPED.replace(old, new)
     assert dict(judged(changed, "normalisation step dropped"))["x.strip() -> x"] == ""
+
+
+def test_a_fault_beyond_a_case_is_not_run_and_says_why() -> None:
+    code = Code(POOL.replace("LIMIT", "30"))
+    found = faults.seed_faults(code)
+    decided = [power._decided(code, fault, 20.0) for fault in found]
+    waits = [fault.before for fault, known in zip(found, decided, strict=True) if known and known["kind"] == "skipped"]
+    assert len(waits) == 1
+    assert waits[0].endswith(".result(timeout=30)")
+    counted = power._counted(found, [known or {"kind": "caught"} for known in decided])
+    assert (counted["not_run"], counted["caught"], counted["survivors"]) == (1, counted["seeded"] - 1, [])
+    assert [item["why"] for item in counted["beyond"]] == ["it shows after 30 s, and a case ends after 20 s"]
+    assert [power._decided(code, fault, 40.0) for fault in found if fault.before == waits[0]] == [None]
