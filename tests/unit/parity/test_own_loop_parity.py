@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from migrate_tools.model import DataSpec, Launch, MultiTurn, RewardSpec, VerlRef
+from migrate_tools.parity.loop_sides import NewAgent, agent_record, messages_of
 from migrate_tools.parity.own_loops import conversations, difference, judged, model_type, nested, verl_row
 from migrate_tools.rehearsal.stage import STANDIN
 from migrate_tools.relax.loop_module import lengths, loop_files
@@ -93,11 +95,11 @@ class AgentLoopWorker:
         )
 """,
     "verl/experimental/agent_loop/single_turn_agent_loop.py": """
-from verl.experimental.agent_loop.agent_loop import AgentLoopBase
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopWorker
 
 
 class SingleTurnAgentLoop(AgentLoopBase):
-    pass
+    worker: AgentLoopWorker
 """,
     "verl/workers/rollout/replica.py": """
 import ray
@@ -179,6 +181,7 @@ def play(folder: Path, side: str, *edits: tuple[str, str]) -> list[dict[str, Any
             "model_type": model_type("Qwen/Qwen3-8B"),
             "response_length": limits["response_length"],
             "rows": [verl_row(row, launch.data) for row in ROWS],
+            "is_agent": False,
         },
         "new": {
             "paths": [str(folder / "stage"), str(STANDIN)],
@@ -246,7 +249,13 @@ RECORD = {"requests": [], "prompt": ["a"], "response": ["b"], "mask": [1], "told
 @pytest.mark.parametrize(
     ("old", "again", "new", "status", "words"),
     [
-        ({"raised": "KeyError: x"}, {"raised": "KeyError: x"}, RECORD, "not_checkable", "can be compared: KeyError: x"),
+        (
+            {"raised": "KeyError: x"},
+            {"raised": "KeyError: x"},
+            RECORD,
+            "not_checkable",
+            "over verl's own base it raises KeyError: x",
+        ),
         (RECORD, {**RECORD, "mask": [0]}, {**RECORD, "mask": [5]}, "not_checkable", "they differ from run to run"),
         (RECORD, RECORD, {"raised": "ValueError: y"}, "failed", "the example raises ValueError: y"),
         (
@@ -276,3 +285,48 @@ def test_a_row_as_verl_gives_it_to_a_loop() -> None:
     assert row["raw_prompt"] == ROWS[1]["prompt"]
     assert (row["index"], row["tools_kwargs"], row["interaction_kwargs"]) == (7, {"look": {}}, {})
     assert "prompt" not in row
+
+
+AGENT = """
+import json, os, urllib.request
+
+given = json.load(open(os.environ["RELAX_INPUT_JSON"]))
+messages = given["messages"]
+tools = [{"type": "function", "function": {"name": "look"}}]
+for told in ("found", None):
+    body = json.dumps({"messages": messages, "tools": tools}).encode()
+    headers = {"Authorization": "Bearer " + os.environ["RELAX_SESSION_ID"]}
+    url = os.environ["RELAX_BASE_URL"].rstrip("/") + "/chat/completions"
+    with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as reply:
+        messages.append(json.loads(reply.read())["choices"][0]["message"])
+    if told:
+        messages.append({"role": "tool", "content": told})
+json.dump({"metadata": {"verl_rollout": {"num_turns": 4}}}, open(os.environ["RELAX_OUTPUT_JSON"], "w"))
+"""
+
+
+def test_an_agent_is_compared_by_what_the_model_reads(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(AGENT)
+    row = {"prompt": [{"role": "user", "content": "1 + 1?"}], "label": "2", "extra_info": {}}
+    command = f"{sys.executable} agent.py"
+    job = {"command": command, "folder": str(tmp_path), "told": ROLLOUT_METADATA, "rows": [row]}
+    new = asyncio.run(NewAgent(job).play({"row": 0, "texts": ["I look.", "It is 2."]}))
+    first = [["tool schema", "[{'type': 'function', 'function': {'name': 'look'}}]"], ["user", "1 + 1?"]]
+    assert new["requests"] == [first, [*first, ["assistant", "I look."], ["tool", "found"]]]
+    assert (new["mask"], new["told"], new["reward"]) == ([1, 0], {"num_turns": 4}, None)
+    # what verl's loop sends of the same conversation, in the stand-in's template, with the answer still open
+    said = ["<|im_start|>user\n1 + 1?<|im_end|>\n", "I look.<|im_end|>", "<|im_start|>tool\nfound<|im_end|>\n"]
+    schema = f"<|im_start|>tool schema\n{first[0][1]}<|im_end|>\n"
+    open_answer = "<|im_start|>assistant\n"
+    texts = [schema + said[0] + open_answer, schema + said[0] + open_answer + said[1] + said[2] + open_answer]
+    old = agent_record([messages_of(text) for text in texts], {"num_turns": 4}, None)
+    assert difference(old, new) == ""
+    assert difference(agent_record([messages_of(texts[0])], {"num_turns": 4}, None), new) == "1 requests became 2"
+
+
+def test_an_agent_that_fails_is_one_that_raises(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(AGENT.replace('{"role": "tool", "content": told}', '{"role": "me"}'))
+    row = {"prompt": [{"role": "user", "content": "1 + 1?"}], "label": "2", "extra_info": {}}
+    job = {"command": f"{sys.executable} agent.py", "folder": str(tmp_path), "told": ROLLOUT_METADATA, "rows": [row]}
+    new = asyncio.run(NewAgent(job).play({"row": 0, "texts": ["I look."]}))
+    assert "a message has the role 'me'" in new["raised"]

@@ -12,7 +12,6 @@ from migrate_tools.model import CheckResult, Translation
 from migrate_tools.relax.render import config_names
 
 SINGLE_TURN = "single-turn: there are no tools to compare"
-AGENT = "the recipe's agent loop is taken over as it stands, driven by its framework: rung 6 plays it"
 
 
 class ToolsCheck:
@@ -27,7 +26,7 @@ class ToolsCheck:
         base = f"examples/{context.example.algo}"
         written = {item.path for item in context.example.files}
         if f"{base}/loops_{context.example.algo}.py" in written:
-            return self._loops(context, has_agent=f"{base}/agent_{context.example.algo}.py" in written)
+            return self._loops(context)
         if f"{base}/env_{context.example.algo}.py" not in written:
             with finding(self.name, self.rung) as found:
                 found.skip("skipped", SINGLE_TURN)
@@ -50,14 +49,10 @@ class ToolsCheck:
             results.append(made.model_copy(update={"seconds": round(time.monotonic() - began, 3)}))
         return tuple(results)
 
-    def _loops(self, context: CheckContext, *, has_agent: bool) -> tuple[CheckResult, ...]:
-        """Loops of the recipe's own, launch by launch; those that a framework drives in a process are only played."""
+    def _loops(self, context: CheckContext) -> tuple[CheckResult, ...]:
+        """Loops of the recipe's own, launch by launch."""
         from migrate_tools.parity.own_loops import compare_loops
 
-        if has_agent:
-            with finding(self.name, self.rung) as found:
-                found.skip("skipped", AGENT)
-            return (found.result(),)
         results: list[CheckResult] = []
         for translation in context.translations:
             began = time.monotonic()

@@ -80,7 +80,15 @@ def _module(path: Path, name: str, kept: frozenset[str]) -> types.ModuleType:
     vars(made)["logger"] = types.SimpleNamespace(warning=_quiet, info=_quiet, error=_quiet, debug=_quiet)
     sys.modules[name] = made  # pydantic looks annotations up there
     exec(compile(ast.Module(list(nodes), []), str(path), "exec"), vars(made))
+    vars(made)["__getattr__"] = _other
     return made
+
+
+def _other(name: str) -> Any:
+    """What else of the module a recipe imports, to name it in an annotation."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return stubs.StandIn(name)
 
 
 def _closure(tree: ast.Module, names: frozenset[str]) -> set[str]:

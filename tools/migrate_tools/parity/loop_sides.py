@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import importlib
 import inspect
+import itertools
 import json
 import os
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -21,11 +23,12 @@ from typing import Any
 from migrate_tools.parity import clients, loop_base, stubs
 from migrate_tools.parity.tape import Tape
 from migrate_tools.parity.tool_sides import load_class
+from migrate_tools.rehearsal.runtime.agentic import Agents, ChatServer
 from migrate_tools.rehearsal.runtime.generate import GenerateState, sampling_params
 from migrate_tools.rehearsal.runtime.sample import Sample
 from migrate_tools.rehearsal.runtime.tokenizer import Tokenizer
 
-SECONDS = 20.0
+SECONDS = 60.0
 """Of one conversation."""
 MOST = 100
 """Requests of one conversation; a loop that asks for more does not end."""
@@ -104,6 +107,10 @@ class OldLoop:
         first = next(iter(inspect.signature(loop.run).parameters))
         made = loop.run(row["raw_prompt"], params) if first == "messages" else loop.run(params, **row)
         output = await made
+        if self.job["is_agent"]:
+            texts = ["".join(request["prompt"]) for request in server.requests]
+            told = {**_plain(getattr(output, "extra_fields", {})), "num_turns": output.num_turns}
+            return agent_record([messages_of(text) for text in texts], told, getattr(output, "reward_score", None))
         return {
             "requests": server.requests,
             "prompt": pieces(tokenizer, output.prompt_ids),
@@ -192,6 +199,48 @@ class NewLoop:
         }
 
 
+class NewAgent:
+    """The example's agent in a process of its own, against the stand-in chat server."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        self.job = job
+        self.args = Namespace(agent_command=job["command"], agent_cwd=job["folder"], agent_env=None)
+
+    async def play(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """One conversation."""
+        row = json.loads(json.dumps(self.job["rows"][item["row"]]))
+        sample = Sample(prompt=row["prompt"], label=row["label"], metadata=row["extra_info"] or {})
+        texts = itertools.chain(item["texts"], itertools.repeat(LATER, MOST))
+        with ChatServer(Tokenizer(media=False), None) as server:
+            agents = Agents(self.args, server, lambda *_: (("said", text) for text in texts))
+            sample = await agents.generate(self.args, sample, {})
+        [session] = server.sessions.values()
+        if server.problems:
+            return {"requests": [], "raised": "; ".join(server.problems)}
+        shown = [[["tool schema", str(tools)]] * bool(tools) + pairs(messages) for messages, tools in session.asked]
+        return agent_record(shown, sample.metadata.get(self.job["told"]), sample.reward)
+
+
+def pairs(messages: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Role and text of messages; a blank one stands for an empty one, which no chat server takes."""
+    return [[str(item["role"]), text if (text := str(item["content"] or "")).strip() else ""] for item in messages]
+
+
+_TURN = re.compile(r"<\|im_start\|>([^\n]*)\n(.*?)<\|im_end\|>", re.DOTALL)
+
+
+def messages_of(text: str) -> list[list[str]]:
+    """Role and text of the messages that the stand-in tokenizer's template wrote, the open answer apart."""
+    return [[found[1], found[2]] for found in _TURN.finditer(text)]
+
+
+def agent_record(requests: list[list[list[str]]], told: Any, reward: Any) -> dict[str, Any]:
+    """What is compared of an agent: the conversation at every request, in words; Relax keeps the tokens itself."""
+    grown = [*requests[0], *requests[-1]][len(requests[0]) * 2 :] if requests else []
+    mask = [int(role == "assistant") for role, _ in grown]
+    return {"requests": requests, "mask": mask, "told": told, "reward": reward}
+
+
 def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Fields that JSON knows; the others stay in the worker on both sides."""
     found: dict[str, Any] = {}
@@ -203,7 +252,7 @@ def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-async def _all(made: OldLoop | NewLoop, job: Mapping[str, Any], tape: Tape | None) -> list[dict[str, Any]]:
+async def _all(made: OldLoop | NewLoop | NewAgent, job: Mapping[str, Any], tape: Tape | None) -> list[dict[str, Any]]:
     records = []
     for item in job["conversations"]:
         if tape is not None:
@@ -224,7 +273,8 @@ def main(argv: Sequence[str]) -> None:
     os.environ.update(job["environment"] if side == "old" else job["left_to_user"])
     tape = clients.install(job["tape"]) if job["tape"] is not None else None
     try:
-        made = OldLoop(job["old"]) if side == "old" else NewLoop(job["new"])
+        new = NewAgent if job["new"].get("command") else NewLoop
+        made = OldLoop(job["old"]) if side == "old" else new(job["new"])
     except (Exception, stubs.StandInUsed) as error:
         answer: dict[str, Any] = {"error": f"{type(error).__name__}: {error}"[:600]}
     else:

@@ -19,9 +19,11 @@ from migrate_tools.rehearsal.runtime.engine import truths
 from migrate_tools.relax.loop_module import lengths
 from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
 from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, python_env, python_mounts
+from migrate_tools.verl.agent_loops import is_agentic
 from migrate_tools.verl.secrets import REMOVED
 
 ROWS = 6
+AGENT_TALKS = 8
 FORMS = ANSWERS[:3]
 SHOWN = 10
 SECONDS = 180.0
@@ -53,6 +55,10 @@ def _compare(
     before = load_rows(data.folder / "source", [first.name], "python")[:ROWS]
     after = load_rows(data.folder / "data" / context.example.algo, [first.output], "python")[:ROWS]
     talks = list(conversations(turns, [row.get("label") for row in after]))
+    if is_agentic(turns):  # every one is a process, which imports its framework anew
+        families = {talk["family"]: talk for talk in talks}
+        calls = [talk for talk in talks if talk["family"] == "call" and not talk["row"]]
+        talks = [*families.values(), *calls][:AGENT_TALKS]
     place = context.work / "tools" / launch.name
     fresh_folder(place)
     job = _job(context, launch, before, after, services) | {"conversations": talks}
@@ -95,11 +101,16 @@ def judged(
     if problems:
         return "failed", f"{len(problems)} of {len(talks)} conversations differ: {problems[0]}", evidence
     if not ended:
-        why = next((item["raised"] for item in old if "raised" in item), "they differ from run to run")
+        raised = next((item["raised"] for item in old if "raised" in item), "")
+        why = f"over verl's own base it raises {raised}" if raised else "they differ from run to run"
         return "not_checkable", f"no conversation of the old loop can be compared: {why}", evidence
+    what = (
+        "requests, tokens, masks, turns and fields" if "response" in ended[0] else "messages, tools, turns and fields"
+    )
+    beside = evidence["with_observations"]
     same = (
-        f"{len(ended)} conversations of the recipe's loop over verl's base give the same requests, tokens, masks, "
-        f"turns and fields; {evidence['with_observations']} with words that are not the model's"
+        f"{len(ended)} conversations of the recipe's loop over verl's base give the same {what}; "
+        f"{beside} with words that are not the model's"
     )
     if evidence["raised"]:
         same += f"; in {evidence['raised']} more the old loop raises"
@@ -175,6 +186,7 @@ def _job(
         "model_type": model_type(str(launch.get("actor_rollout_ref.model.path") or "")),
         "response_length": limits["response_length"],
         "rows": [verl_row(row, launch.data) for row in before],
+        "is_agent": is_agentic(turns),
     }
     new = {
         "paths": [STAGE, STANDIN],
@@ -183,6 +195,8 @@ def _job(
         "told": ROLLOUT_METADATA,
         "rows": list(after),
     }
+    if is_agentic(turns):
+        new |= {"command": f"bash run_agent_{algo}.sh", "folder": f"{STAGE}/examples/{algo}"}
     return {
         "old": old,
         "new": new,

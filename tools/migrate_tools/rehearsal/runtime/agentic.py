@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -46,6 +46,8 @@ class Session:
     requests: int = 0
     calls: int = 0
     """Answers in which the model called a tool."""
+    asked: list[tuple[list[dict[str, Any]], list[Any]]] = field(default_factory=list)
+    """Messages (role and content) and tools of every request."""
 
 
 class ChatServer:
@@ -92,6 +94,7 @@ class ChatServer:
         elif session.history and len(plain) == len(session.history):
             self.problem("a request adds no message to the history")
         tools = body.get("tools") or []
+        session.asked.append((plain, tools))
         self._take(session, plain, tools)
         if self.context is not None and len(session.tokens) >= self.context:
             return 400, _error("context_length_exceeded", "no room for an answer")
@@ -167,8 +170,14 @@ def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
 class Agents:
     """Plays samples with the command of --agent-command."""
 
-    def __init__(self, args: Namespace, server: ChatServer) -> None:
-        self.args, self.server = args, server
+    def __init__(
+        self,
+        args: Namespace,
+        server: ChatServer,
+        answers: Callable[[Any, int], Iterator[tuple[str, str]]] | None = None,
+    ) -> None:
+        """`answers` makes those of a session (kind and text) of the sample's label and number; None: all kinds."""
+        self.args, self.server, self.answers = args, server, answers or _answers
         self.began = time.monotonic()
         self.done = 0
         self._slots = asyncio.Semaphore(PROCESSES)
@@ -180,7 +189,7 @@ class Agents:
         """Run one process and make a sample of its session."""
         number = next(self._number)
         key = f"session-{number}"
-        session = self.server.sessions[key] = Session(_answers(sample.label, number))
+        session = self.server.sessions[key] = Session(self.answers(sample.label, number))
         async with self._slots:
             with tempfile.TemporaryDirectory(prefix="agent-") as folder:
                 told = await self._run(Path(folder), key, sample, "eval" if evaluation else "train")
