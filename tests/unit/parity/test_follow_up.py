@@ -146,6 +146,21 @@ def test_an_edit_that_changes_nothing_passes(bench: Callable[..., Any], monkeypa
     assert "edited in 1 place since the rules wrote it: no difference on" in result.summary
 
 
+@pytest.mark.jail
+def test_a_power_that_is_not_known_is_not_passed(bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten of thirty faults ran, all were caught: too few to say so, and no reason to call the cases weak."""
+    monkeypatch.setattr(compare, "POWER_SECONDS", 60.0)
+    counted = {"seeded": 30, "caught": 10, "unshown": 0, "not_run": 20}
+    _, why = power.verdict(counted)
+    known = {**counted, "follow_up": 0, "beyond": [], "verdict": "unknown", "verdict_why": why}
+    monkeypatch.setattr(power, "measure", lambda *_: ({"power": known}, None))
+    made = bench(CLIPPED)
+    result = compare.run_parity(made, made.launch, made.freeze(cases=40))
+
+    assert result.status == "not_checkable"
+    assert "20 of 30 seeded porting faults were not run in time, 10 caught" in result.summary
+
+
 def several_turns(made: Any) -> Any:
     launch = made.launch.model_copy(update={"multi_turn": MultiTurn()})
     made.launch, made.recipe = launch, made.recipe.model_copy(update={"launches": (launch,)})

@@ -92,6 +92,9 @@ def _run(
         return "not_checkable", f"{why} ({_summary(frozen, evidence)})", evidence
     if evidence["power"]["verdict"] == "too weak":
         return "failed", f"{evidence['power']['verdict_why']} ({_summary(frozen, evidence)})", evidence
+    if evidence["power"]["verdict"] == "unknown":
+        why = evidence["power"]["verdict_why"]
+        return "not_checkable", f"all cases agree, but {why} ({_summary(frozen, evidence)})", evidence
     return "passed", _summary(frozen, evidence), evidence
 
 
