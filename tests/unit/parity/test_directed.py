@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from migrate_tools.parity import directed, directed_edits, directed_side
+from migrate_tools.parity import directed, directed_edits, directed_side, guided, oracle
 from migrate_tools.parity.case import Case
 from migrate_tools.parity.directed_edits import CHANGES, Material
 from migrate_tools.parity.faults import seed_faults
@@ -119,3 +119,8 @@ def test_rows_that_two_parts_of_the_search_made_stay_apart(tmp_path: Path) -> No
     assert [item.raw for item in told.cases] == ["x", "a", "b"]
     labels = [(known[item.row]["reward_model"]["ground_truth"], known[item.row]["prompt"]) for item in told.cases]
     assert labels == [("1", "p"), ("a", "qa"), ("b", "qb")]
+
+
+@pytest.mark.parametrize(("seconds", "runs", "waits"), [(3.0, 300, False), (30.0, 300, True), (0.0, 0, True)])
+def test_a_scorer_that_may_wait_is_slow_where_its_calls_take_long(seconds: float, runs: int, waits: bool) -> None:
+    assert oracle._waits(guided.Found([], seconds=seconds, runs=runs)) == waits

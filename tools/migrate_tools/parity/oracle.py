@@ -38,6 +38,9 @@ JOB_MEMORY_MB = 3072
 """Memory of a sandbox job of either side; a worker that needs too much is ended before."""
 UNSTABLE = {"random": "it draws random numbers", "time": "it reads the clock"}
 """Traits of a scorer that let two runs differ: the second one has other seeds and a later clock."""
+WAITING_SECONDS = 0.03
+"""Mean time of a call above which a scorer that may wait is taken to wait; one that only computes takes some
+milliseconds, one that starts processes a tenth of a second."""
 SEED_PERCENT = 50
 """Share of the cases that is made beforehand; the rest is found by running them on the old reward."""
 
@@ -108,7 +111,7 @@ def freeze(
         code=sources.code,
         entry=sources.entry,
         budget=budget.cases,
-        slow=sources.is_slow or bool(found.cut),
+        slow=bool(found.cut) or sources.is_slow and _waits(found),
         seconds=budget.seconds,
     )
     cases = [*found.cases, *more.cases]
@@ -129,6 +132,11 @@ def freeze(
     made = [*(variant.family == "fields" for variant in given.made), *[True] * more.rows]
     meta["strange"] = [len(given.rows) + number for number, strange in enumerate(made) if strange]
     return _closed(folder, meta, cases, runs, sources.traits)
+
+
+def _waits(found: guided.Found) -> bool:
+    """Whether a scorer that may wait, as its text says, did so on the inputs of this recipe."""
+    return not found.runs or found.seconds / found.runs > WAITING_SECONDS
 
 
 def scorer_key(launch: Launch, logs: Sequence[Path] = ()) -> str:
