@@ -41,8 +41,7 @@ HERE = Path(__file__).parent / "faulty_ports"
 SCORERS = ("amount", "boxed", "dispatch", "lookup", "screen")
 HALVES = ("open", "heldout")
 CASES, SEEDED, EDITED = "cases", "seeded", "edited"
-"""What refuses a port: the frozen cases, further cases for seeded faults, or those for its differences from the rules'
-module."""
+"""What refuses a port: frozen cases, or follow-up cases for seeded faults or for differences from the rules' module."""
 SCORER_MARK, WRAPPER_MARK = "# --- scorer\n", "# --- reward manager\n"
 
 
@@ -95,7 +94,7 @@ class Bench:
     seconds: float = 0.0
 
     def refused(self, ports: Sequence[str]) -> list[str]:
-        """For each port what refuses it: the cases, further cases, or empty."""
+        """For each port what refuses it: the cases, follow-up cases, or empty."""
         launch = self.context.recipe.launches[0]
         assert self.context.cases is not None
         frozen = self.context.cases[launch.name]
@@ -117,7 +116,7 @@ class Bench:
         return seen
 
     def refused_by(self, port: str) -> str:
-        """What shows a difference: the cases, further cases for seeded faults, those for differences, or nothing."""
+        """What shows a difference: the cases, follow-up cases for seeded faults, those for differences, or nothing."""
         result = self.check(port, edited=False)
         if differs(result):
             return SEEDED if "follow_up" in result.evidence else CASES

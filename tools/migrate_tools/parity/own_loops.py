@@ -9,8 +9,8 @@ from typing import Any
 
 from migrate_tools.model import CheckResult, CheckStatus, DataSpec, Launch, MultiTurn
 from migrate_tools.parity.newjob import STAGE, STANDIN, Context
-from migrate_tools.parity.oracle import last_line
 from migrate_tools.parity.sandbox_data import fresh_folder, load_rows
+from migrate_tools.parity.sides import Side, run_side
 from migrate_tools.parity.tool_cases import ANSWERS, UNSURE, engine_calls
 from migrate_tools.parity.tool_services import Services
 from migrate_tools.parity.tools import inside, recipe_packages, recipe_paths
@@ -18,7 +18,7 @@ from migrate_tools.rehearsal.converted import Converted
 from migrate_tools.rehearsal.runtime.engine import truths
 from migrate_tools.relax.loop_module import lengths
 from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
-from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, python_env, python_mounts
+from migrate_tools.sandbox import Mount
 from migrate_tools.verl.agent_loops import is_agentic
 from migrate_tools.verl.secrets import REMOVED
 
@@ -64,7 +64,8 @@ def _compare(
     job = _job(context, launch, before, after, services) | {"conversations": talks}
     (place / "job.json").write_text(json.dumps(job, default=str), encoding="utf-8")
     sides: dict[str, Any] = {}
-    for side, run in (("old", "old"), ("again", "old"), ("new", "new")):
+    runs: tuple[tuple[str, Side], ...] = (("old", "old"), ("again", "old"), ("new", "new"))
+    for side, run in runs:
         answer = _run(context, launch, place, run)
         if "error" in answer:
             status: CheckStatus = "failed" if side == "new" else "not_checkable"
@@ -237,24 +238,6 @@ def nested(config: Mapping[str, Any], limits: Mapping[str, int]) -> dict[str, An
     return tree
 
 
-def _run(context: Context, launch: Launch, place: Path, side: str) -> dict[str, Any]:
+def _run(context: Context, launch: Launch, place: Path, side: Side) -> dict[str, Any]:
     old = (Mount(Path(launch.verl.root), "/verl"), Mount(Path(context.recipe.project_root), "/project"))
-    outcome = context.sandbox.run(
-        Job(
-            argv=(PYTHON, "-m", "migrate_tools.parity.loop_sides", side, "/work/job.json"),
-            mounts=(
-                *python_mounts(),
-                Mount(place, "/work", writable=True),
-                *(old if side == "old" else (Mount(context.stage, STAGE),)),
-            ),
-            cwd="/project" if side == "old" else "/work",
-            env=python_env(),
-            limits=Limits(seconds=SECONDS, memory_mb=4096, processes=256),
-        )
-    )
-    answer = place / f"{side}.json"
-    if not answer.is_file():
-        return {"error": last_line(outcome.stderr)}
-    found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-    answer.unlink()
-    return found
+    return run_side(context, "migrate_tools.parity.loop_sides", side, place, old=old, seconds=SECONDS)

@@ -13,13 +13,13 @@ from migrate_tools.mapping.turns import MAX_TURNS
 from migrate_tools.model import CheckResult, CheckStatus, InteractionSpec, Launch, MultiTurn, ToolSpec
 from migrate_tools.parity.engine_side import ROLLOUT_FILE
 from migrate_tools.parity.newjob import STAGE, STANDIN, Context
-from migrate_tools.parity.oracle import last_line
 from migrate_tools.parity.sandbox_data import fresh_folder, load_rows
+from migrate_tools.parity.sides import Side, run_side
 from migrate_tools.parity.tool_cases import WRITERS, conversations
 from migrate_tools.parity.tool_services import Services
 from migrate_tools.relax.metadata_names import ROLLOUT_METADATA
 from migrate_tools.relax.special_tokens import special_tokens
-from migrate_tools.sandbox import PYTHON, Job, Limits, Mount, empty_folders, python_env, python_mounts
+from migrate_tools.sandbox import Mount, empty_folders
 from migrate_tools.verl import source
 from migrate_tools.verl.loop_release import version_pair
 from migrate_tools.verl.multi_turn import engine_version
@@ -285,7 +285,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     }
 
 
-def _run(context: Context, launch: Launch, place: Path, side: str, folders: Sequence[Mount]) -> dict[str, Any]:
+def _run(context: Context, launch: Launch, place: Path, side: Side, folders: Sequence[Mount]) -> dict[str, Any]:
     turns = launch.multi_turn
     assert turns is not None
     older = sorted({tool.verl_version for tool in turns.tools if tool.verl_version})
@@ -299,22 +299,5 @@ def _run(context: Context, launch: Launch, place: Path, side: str, folders: Sequ
         Mount(loop, "/loop"),
         Mount(Path(context.recipe.project_root), "/project"),
     )
-    outcome = context.sandbox.run(
-        Job(
-            argv=(PYTHON, "-m", "migrate_tools.parity.tool_sides", side, "/work/job.json"),
-            mounts=(
-                *python_mounts(),
-                Mount(place, "/work", writable=True),
-                *folders,
-                *(old if side == "old" else (Mount(context.stage, STAGE),)),
-            ),
-            cwd="/project" if side == "old" else "/work",
-            env=python_env(),
-            limits=Limits(seconds=SECONDS, memory_mb=4096, processes=256),
-        )
-    )
-    answer = place / f"{side}.json"
-    if not answer.is_file():
-        return {"error": "time" if outcome.timed_out else last_line(outcome.stderr)}
-    found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-    return found
+    module = "migrate_tools.parity.tool_sides"
+    return run_side(context, module, side, place, old=old, seconds=SECONDS, beside=folders)

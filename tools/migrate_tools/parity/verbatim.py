@@ -1,9 +1,8 @@
 """Where a draft's reward differs from the one that the rules write: changed versions that lead the search.
 
 A model's edit, or a user's, is text that the frozen cases were not made for. Each difference undone, and the rules'
-module whole, is one changed version of the draft (follow-up cases). An input on which a version
-and the draft part is put to both sides; it alone decides nothing. Syntax trees are compared, so comments and layout
-do not count.
+module whole, is one changed version of the draft. An input on which the rules' module and the draft part is put to both
+sides as a follow-up case; it alone decides nothing. Syntax trees are compared, so comments and layout do not count.
 """
 
 from __future__ import annotations
