@@ -205,7 +205,10 @@ def test_all_clients_get_the_same_taped_answer() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     answers, requests = json.loads(done.stdout)
     assert len(set(answers)) == 1
-    assert [request[:2] for request in requests] == [["POST", "http://judge/v1/chat/completions"]]
+    assert [request[:2] for request in requests] == [["POST", "http://judge/v1/chat/completions"]] * 2
+    plain, keyed = sorted((request[2:] for request in requests), key=len)
+    assert keyed == [*plain, keyed[-1]]  # one client of the five has a key
+    assert len(keyed[-1]) == 16
 
 
 OLD = {"kind": "value", "score": 1.0, "keys": {"acc": 1}, "notes": [], "stable": True}
