@@ -72,10 +72,11 @@ def measure(
     values = _answers(frozen)
     decided = [_decided(code, fault, case_seconds(launch)) for fault in (*faults, *mutants)]
     pairs = zip((*faults, *mutants), decided, strict=True)
-    led = leads(code, context.by_rules.get(relative, text), values)
+    rules = context.by_rules.get(relative, text)
+    led = leads(code, rules, values)
     versions = [*led.versions, *(version(code, fault, values) for fault, known in pairs if known is None)]
     first = len(led.versions) + decided[: len(faults)].count(None)
-    mined = mine([text])
+    mined = mine([text, rules] if led.versions else [text])
     found_in = {"literals": mined.literals, "numbers": mined.numbers, "keys": mined.keys}
     answer = run_versions(
         context, frozen, {**job, "mined": found_in}, cases, olds, news, versions, first, seconds, converted
