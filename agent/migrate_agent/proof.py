@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from migrate_tools.model import CheckResult, Example
 
 PARITY, TOOLS, DATA = 3, 4, 5
-SEARCHED = 800
-"""Inputs that must have been tried before it is said that an edit of a model changes no answer."""
 
 
 def unproven(first: Example, example: Example, checks: Sequence[CheckResult]) -> tuple[str, ...]:
@@ -61,6 +59,8 @@ def _lacking(path: str, is_new: bool, algo: str, checks: Sequence[CheckResult]) 
 def _parity(checks: Sequence[CheckResult]) -> str:
     if why := _all_pass(checks, PARITY, "the old and the new reward were not compared"):
         return why
+    from migrate_tools.parity.power import SEARCHED
+
     for item in checks:
         if item.rung == PARITY and item.evidence.get("plumbing_only"):
             return "its reward asks a server, whose answers are made up here"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 import re._constants as sre  # type: ignore[import-not-found]
-import re._parser as sre_parse  # type: ignore[import-not-found]
 from collections.abc import Iterator
 
+from migrate_tools.parity.faults_patterns import parsed
 from migrate_tools.parity.mutation import Code, Edit, call_name, number, text
-from migrate_tools.parity.value_before import stores, value_before
+from migrate_tools.parity.value_before import is_stored, value_before
 
 ENDS = frozenset({"find", "rfind", "index", "rindex", "partition", "rpartition"})
 
@@ -83,22 +82,18 @@ def made_sure(code: Code, name: ast.Name) -> Iterator[ast.expr]:
             for before in reversed(block[: block.index(node)]):
                 if isinstance(before, ast.If) and not before.orelse and _leaves(before.body[-1]):
                     yield from _opposites(before.test)
-                if next(stores(before, name.id), None) is not None:
+                if is_stored(before, name.id):
                     return
         if isinstance(parent, ast.If) and _holds(parent.body, node):
             yield from _parts(parent.test, ast.And)
         if isinstance(parent, ast.If) and _holds(parent.orelse, node):
             yield from _opposites(parent.test)
-        if parent is function or isinstance(parent, (ast.For, ast.While, ast.Try)) and _changes(parent, name.id):
+        if parent is function or isinstance(parent, (ast.For, ast.While, ast.Try)) and is_stored(parent, name.id):
             return
 
 
 def _holds(block: object, node: ast.AST) -> bool:
     return isinstance(block, list) and node in block
-
-
-def _changes(loop: ast.AST, name: str) -> bool:
-    return next(stores(loop, name), None) is not None
 
 
 def _leaves(statement: ast.stmt) -> bool:
@@ -129,10 +124,7 @@ def _starts_with(test: ast.expr, name: str, head: str) -> bool:
 
 def _head_before_anything(pattern: str) -> str:
     """The plain text that a pattern starts with, where `.*` or `.*?` follows; else empty."""
-    try:
-        tree = list(sre_parse.parse(pattern))
-    except (re.error, RecursionError, OverflowError):
-        return ""
+    tree = list(parsed(pattern) or ())
     size = next((place for place, (kind, _) in enumerate(tree) if kind is not sre.LITERAL), len(tree))
     if size == len(tree):
         return ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from migrate_tools.parity.faults_wiring import wrapper_names
 from migrate_tools.parity.mutation import Code, Edit, call_name, text
-from migrate_tools.parity.value_before import stores
+from migrate_tools.parity.value_before import is_stored
 
 EXTRA = "extra_info"
 BATCH = frozenset({"data_sources", "solution_strs", "ground_truths", "extra_infos"})
@@ -66,14 +66,10 @@ def lists_of_a_batch(code: Code, edit: Edit) -> str:
     if not only_strict or not set(names) <= BATCH or function is None or "_rewards" not in wrapper_names(code):
         return ""
     passed = {item.arg for item in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
-    kept = set(names) <= passed and not any(_stores(function, name) for name in names)
+    kept = set(names) <= passed and not any(is_stored(function, name) for name in names)
     called = [item for item in ast.walk(code.tree) if call_name(item) == function.name]
     by_wrapper = bool(called) and all(_is_in(code, item, wrapper_names(code)) for item in called)
     return "every list of a batch has a value for each sample" if kept and by_wrapper else ""
-
-
-def _stores(function: ast.AST, name: str) -> bool:
-    return next(stores(function, name), None) is not None
 
 
 def _is_in(code: Code, node: ast.AST, names: frozenset[str]) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import re._constants as sre  # type: ignore[import-not-found]
-import re._parser as sre_parse  # type: ignore[import-not-found]
 
+from migrate_tools.parity.faults_patterns import parsed
 from migrate_tools.parity.mutation import Code, Edit, call_name, text
 from migrate_tools.parity.value_before import value_before
 
@@ -68,9 +68,7 @@ def from_the_start(code: Code, edit: Edit) -> str:
 
 def _starts(pattern: str) -> bool:
     r"""True for a pattern whose first part is `^` or `\A`, without flags of its own."""
-    try:
-        tree = sre_parse.parse(pattern)
-    except (re.error, RecursionError, OverflowError):
+    if (tree := parsed(pattern)) is None:
         return False
     multiline = tree.state.flags & re.MULTILINE
     return bool(len(tree)) and tree[0][0] is sre.AT and tree[0][1] in STARTS and not multiline
@@ -78,10 +76,7 @@ def _starts(pattern: str) -> bool:
 
 def _takes_the_rest(pattern: str) -> bool:
     """True for a pattern that ends with `.*`, in no branch."""
-    try:
-        tree = list(sre_parse.parse(pattern))
-    except (re.error, RecursionError, OverflowError):
-        return False
+    tree = list(parsed(pattern) or ())
     if not tree or tree[-1][0] is not sre.MAX_REPEAT:
         return False
     low, high, inner = tree[-1][1]

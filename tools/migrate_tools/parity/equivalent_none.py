@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name
-from migrate_tools.parity.value_before import arguments_for, stores, value_before
+from migrate_tools.parity.value_before import arguments_for, is_stored, value_before
 
 VALUES = (ast.JoinedStr, ast.BinOp, ast.Compare, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp)
 MAKERS = frozenset(
@@ -102,4 +102,4 @@ def _name(code: Code, node: ast.Name, depth: int) -> bool:
 def _is_stored(code: Code, name: str) -> bool:
     """True when the module gives the name a meaning of its own anywhere."""
     defined = (item for item in ast.walk(code.tree) if isinstance(item, (*FUNCTIONS, ast.ClassDef)))
-    return next(stores(code.tree, name), None) is not None or any(item.name == name for item in defined)
+    return is_stored(code.tree, name) or any(item.name == name for item in defined)

@@ -70,8 +70,9 @@ def _compare(
     job["args"] = {} if max_turns is None else {MAX_TURNS: max_turns}
     (place / "job.json").write_text(json.dumps(job), encoding="utf-8")
     sides: dict[str, Any] = {}
+    folders = empty_folders(services.folders, context.work / EMPTY / launch.name)
     for name, side in (("old", "old"), *((("again", "old"),) if services.outside else ()), ("new", "new")):
-        answer = _run(context, launch, place, side, empty_folders(services.folders, context.work / EMPTY / launch.name))
+        answer = _run(context, launch, place, side, folders)
         if "error" in answer:
             return (
                 "not_checkable" if side == "old" else "failed",

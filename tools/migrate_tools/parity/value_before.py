@@ -24,9 +24,9 @@ def value_before(code: Code, name: ast.Name) -> ast.expr | None:
     while statement is not function:
         block, parent = _block(code, statement)
         for before in reversed(block[: block.index(statement)]):
-            if _stores(before, name.id):
+            if is_stored(before, name.id):
                 single = isinstance(before, ast.Assign) and len(before.targets) == 1
-                plain = single and isinstance(before.targets[0], ast.Name) and not _stores(before.value, name.id)
+                plain = single and isinstance(before.targets[0], ast.Name) and not is_stored(before.value, name.id)
                 return before.value if plain else None
         if (
             not isinstance(parent, (ast.If, ast.With, ast.Try))
@@ -34,7 +34,7 @@ def value_before(code: Code, name: ast.Name) -> ast.expr | None:
             and block is not parent.body
         ):
             return None
-        if isinstance(parent, (ast.If, ast.With)) and _stores(_head(parent), name.id):
+        if isinstance(parent, (ast.If, ast.With)) and is_stored(_head(parent), name.id):
             return None
         statement = parent
     return None
@@ -61,7 +61,8 @@ def _head(node: ast.If | ast.With) -> ast.AST:
     return ast.Module([ast.With(node.items, [])], [])
 
 
-def _stores(node: ast.AST, name: str) -> bool:
+def is_stored(node: ast.AST, name: str) -> bool:
+    """True when a name gets a value, or loses it, inside a node."""
     return next(stores(node, name), None) is not None
 
 
@@ -76,7 +77,7 @@ def arguments_for(code: Code, function: FunctionNode, parameter: str) -> Iterato
     """What each call of the module gives a parameter; None for a call, or another use, that cannot be followed."""
     names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
     plain = function is code.functions.get(function.name) and not function.decorator_list
-    if not plain or parameter not in names or _stores(function, parameter):
+    if not plain or parameter not in names or is_stored(function, parameter):
         yield None
         return
     place = names.index(parameter)
