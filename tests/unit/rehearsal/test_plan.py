@@ -92,6 +92,25 @@ def test_debug_data_does_not_tell_which_request_came_first(tmp_path: Path) -> No
     ]  # fmt: skip
 
 
+def test_debug_data_numbers_the_pieces_of_the_stand_in_tokenizer_anew(tmp_path: Path) -> None:
+    bodies = []
+    for seen in (("first words", "other text"), ("other text", "first words")):
+        tokenizer = Tokenizer()
+        for text in seen:
+            tokenizer.encode(text)
+        samples = [
+            Sample(group_index=0, index=place, tokens=tokenizer.encode(text), rollout_tokens=tokenizer.encode(text))
+            for place, text in enumerate(("other text<|im_end|>", "first words<|im_end|>"))
+        ]
+        write_debug_data(tmp_path / "0.pt", samples, stand_in=tokenizer)
+        bodies.append((tmp_path / "0.pt").read_bytes())
+    assert bodies[0] == bodies[1]
+    with zipfile.ZipFile(tmp_path / "0.pt") as archive:
+        first, second = pickle.loads(archive.read("0/data.pkl"))["samples"]
+    assert first["tokens"] == first["rollout_tokens"] == [4, 5, 6, 7, 8, 2]
+    assert second["tokens"] == [9, 10, 6, 11, 2]
+
+
 @pytest.mark.torch
 def test_debug_data_is_read_by_torch(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")

@@ -30,8 +30,7 @@ def take_prompts(args: Any, samples: Sequence[Sample], size: int, per_prompt: in
     for group_index, position in enumerate(order[: min(size, max(2, SAMPLES_AT_MOST // per_prompt))]):
         group = []
         for number in range(per_prompt):
-            sample = copy.copy(samples[position])
-            sample.metadata = dict(sample.metadata)
+            sample = copy.deepcopy(samples[position])
             sample.group_index, sample.index = group_index, group_index * per_prompt + number
             group.append(sample)
         groups.append(group)

@@ -236,7 +236,9 @@ def _train(args: Namespace, rollout: Rollout, script: Script, data: Dataset, rep
     }
     _check_samples(samples, per_prompt, report)
     if target := os.environ.get(DEBUG_VARIABLE):
-        write_debug_data(Path(target), samples)
+        state = GenerateState(args)
+        stand_in = state.tokenizer if state.tokenizer_is != OWN else None
+        write_debug_data(Path(target), samples, stand_in=stand_in)
     if args.custom_generate_function_path:
         _check_turns(environment_name(args, rollout.generate), samples, script, report)
     if rollout.reward is None:
