@@ -303,6 +303,32 @@ def test_a_worker_that_dies_is_replaced(reward: Any) -> None:
     assert call(FakeSample("fine"))["score"] == 1.0
 
 
+GRADES = """
+import signal
+from enum import Enum
+
+
+class Grade(Enum):
+    GOOD = 1
+
+
+def compute_score(solution_str):
+    signal.alarm(0)
+    __builtins__["exit"] = None
+    return {"score": 1.0, "grade": Grade.GOOD, "module": __name__}
+"""
+
+
+def test_a_worker_imports_the_module_as_its_parent_does(reward: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a file that is started as a script `__builtins__` is a module, and a class has another name."""
+    call = reward(GRADES)
+    monkeypatch.setitem(sys.modules, call.module.__name__, call.module)
+    sample = FakeSample("x")
+    given = call(sample)
+    assert "reward_error" not in sample.metadata
+    assert given == {"score": 1.0, "grade": call.module.Grade.GOOD, "module": call.module.__name__}
+
+
 def test_no_process_is_left(reward: Any) -> None:
     call = reward(HANGS)
     assert call(FakeSample("child"))["score"] == 1.0

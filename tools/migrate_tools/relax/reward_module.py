@@ -50,7 +50,7 @@ OWN_NAMES: Final = frozenset({
     "THREADS", "ThreadPoolExecutor", "Sample", "reward_func", "_THREADS", "_LOGGER", "_REPORTED", "_rewards", "_reward",
     "_request", "_reward_kwargs", "_text", "_arrays", "_run", "_LOOPS", "_LOOP_LOCK", "_scorer_loop", "_attempt",
     "_awaited", "_shaped", "_plain", "_number", "_finished", "_report", "_Worker", "_WORKERS", "_OWN", "_in_worker",
-    "_stop_workers", "_serve", "_watch",
+    "_stop_workers", "_serve", "_START", "_watch",
 })  # fmt: skip
 SHARED: Final = frozenset({"ThreadPoolExecutor", "Sample"})
 """Names that mean the same thing in the scorer when it imports them."""
