@@ -290,6 +290,15 @@ def test_tags_that_a_scorer_looks_for_give_blocks_in_every_order() -> None:
     assert "<final>first this, then that</final>\n<plan>18</plan>" in raws
 
 
+def test_every_order_of_the_tags_comes_once_before_any_comes_again() -> None:
+    mined = mine.mine(["TAGS = ('<a>', '<b>', '<c>', '<d>')\n"])
+    drafts = [draft.raw for draft in pools.tags([["7", "8"]], mined)]
+    orders = [tuple(re.findall(r"<([a-d])>", text)) for text in drafts[:40]]
+    assert len(set(orders)) == 40  # 12 pairs, 4 single ones, 24 triples
+    assert drafts[1] == "<a>7</a>\n<c>7</c>"
+    assert "<a>8</a>\n<c>8</c>" not in drafts[:40]
+
+
 def test_prompt_without_a_template_is_the_first_message() -> None:
     row = {"prompt": [{"role": "user", "content": "asked: <think>"}, {"role": "user", "content": "no"}]}
     assert prompt_of(row, "prompt", "templated") == "asked: <think>"

@@ -316,6 +316,24 @@ def test_made_up_labels_have_texts_of_their_own_and_both_truths(tmp_path: Path) 
     assert all(truth["wrong_sentence"] != truth["corrected_sentence"] for truth in truths)
 
 
+def test_a_label_that_the_reward_takes_for_a_bool_is_one(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "reward.py": "def known(text, found: bool):\n"
+            "    return float(('unknown' in text) != found)\n\n\n"
+            "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+            "    if ground_truth['open'] is True:\n"
+            "        return 0.5\n"
+            "    return known(solution_str, ground_truth.get('found', None))\n"
+        },
+    )
+    spec, _ = read(tmp_path, {"data.train_files": "/x/unknown.parquet"})
+    truths = [row["reward_model"]["ground_truth"] for row in spec.example_rows]
+    assert {truth.get("found") for truth in truths} == {True, False, None}  # None: the key is left out
+    assert {truth["open"] for truth in truths} == {True, False}
+
+
 def test_a_guess_never_narrows_a_reward_that_knows_other_names(tmp_path: Path) -> None:
     write(
         tmp_path,

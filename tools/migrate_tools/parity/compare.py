@@ -24,7 +24,9 @@ NEW_SECONDS = 60.0
 SLOWER = 3.0
 """The new side has so many times the seconds that the old one took, if that is more."""
 POWER_SECONDS = 120.0
-"""Wall limit for changed versions of the reward; a run needs a few seconds."""
+"""Wall limit for changed versions of the reward, where that is longer than their share; a run needs a few seconds."""
+POWER_SHARE = 6.0
+"""Changed versions have so many times the seconds that the user gave the old reward."""
 ENOUGH = 0.25
 """Share of accepted and of rejected cases below which the report says that the cases are one-sided."""
 
@@ -83,7 +85,8 @@ def _run(
     if not thorough or POWER_SECONDS <= 0:
         return "passed", _summary(frozen, evidence), evidence
     converted = place / "converted"
-    measured, asked = power.measure(context, launch, frozen, job, cases, olds, news, POWER_SECONDS, converted)
+    seconds = max(POWER_SECONDS, POWER_SHARE * frozen.meta["allowed_seconds"])
+    measured, asked = power.measure(context, launch, frozen, job, cases, olds, news, seconds, converted)
     evidence |= measured
     if asked is not None and (failure := _follow_up(context, launch, asked, evidence)):
         return "failed", failure, evidence

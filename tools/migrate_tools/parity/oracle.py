@@ -84,7 +84,7 @@ def freeze(
     given = prepare(launch, sources.mined, folder, cases=seeds, budget=budget.cases, logs=logs, keys=keys)
     tape = tape_settings(launch, sources.mined)
     meta |= {"rows": given.files, "rows_from": given.rows_from, "family": given.family.name, "tape": tape}
-    meta |= {"row_count": len(given.rows), "made_rows": len(given.made)}
+    meta |= {"allowed_seconds": budget.seconds, "row_count": len(given.rows), "made_rows": len(given.made)}
     tools = tool_names(launch)
     meta["told"] = {"names": [*keys], "tools": tools, "default": told.default(keys, tools)}
     meta |= {"imports": sources.imports(), "stand_ins": sources.beside(), "writes": sources.writes()}

@@ -16,6 +16,8 @@ from migrate_tools.parity.variants import Variant, texts_for
 
 MOST_REPEATS = 60
 """Repeats of a counted text, at most; larger numbers are lengths."""
+OPENING = "first this, then that"
+"""What stands in blocks before the one with the value."""
 Answers = Sequence[list[str]]
 """Right answers of every row."""
 
@@ -146,20 +148,23 @@ def literals(answers: Answers, mined: Mined) -> Iterator[Draft]:
 
 
 def tags(answers: Answers, mined: Mined) -> Iterator[Draft]:
-    """Blocks of the scorer's own tags in every order, one to three of them, the value in the last one.
+    """Blocks of the scorer's own tags in every order, one to three of them: every order once before any comes again.
 
-    Each is also written as a model does whose prompt has opened the first tag already. Before them, blocks followed by
-    as many of a text that the scorer counts as it asks for, and one more.
+    The value is in the last one, or an answer in each. Each is also written as a model does whose prompt has opened the
+    first tag already. Before them, blocks followed by as many of a text that the scorer counts as it asks for, and one
+    more.
     """
     yield from _repeats(answers, mined)
     orders = [order for size in (2, 1, 3) for order in itertools.permutations(mined.tags, size)]
-    for turn, order in enumerate(orders):
-        for row in (turn % len(answers), (turn + 1) % len(answers)):
-            for content in (*answers[row][:2], forms.wrong_for(answers[row][0])):
-                filled = [*(["first this, then that"] * (len(order) - 1)), content]
-                text = "\n".join(f"<{tag}>{part}</{tag}>" for tag, part in zip(order, filled, strict=True))
-                yield Draft(row, "tags", text)
-                yield Draft(row, "tags", text.removeprefix(f"<{order[0]}>"))
+    for turn in range(6):
+        for number, order in enumerate(orders):
+            row = (number + turn) % len(answers)
+            values = answers[row]
+            last = forms.wrong_for(values[0]) if turn % 3 == 2 else values[turn // 3 % len(values)]
+            before = [values[place % len(values)] if turn % 3 == 0 else OPENING for place in range(len(order) - 1)]
+            filled = zip(order, [*before, last], strict=True)
+            text = "\n".join(f"<{tag}>{part}</{tag}>" for tag, part in filled)
+            yield Draft(row, "tags", text.removeprefix(f"<{order[0]}>") if turn == 1 else text)
 
 
 def _repeats(answers: Answers, mined: Mined) -> Iterator[Draft]:

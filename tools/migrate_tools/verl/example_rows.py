@@ -212,7 +212,7 @@ def _plain(words: set[str], number: int, name: str, plain: Any, shift: int = 0) 
             return box[low]
         # Never zero: counts and totals are divided by.
         return number + 1 if "int" in words or _is_number_word(low) else float(number + 1)
-    if options and all(isinstance(option, bool) for option in options):
+    if "bool" in words or (options and all(isinstance(option, bool) for option in options)):
         return number % 2 == 1  # the value that is not named counts as much
     if options:
         return options[number % len(options)]

@@ -38,8 +38,7 @@ MAX_DEPTH = 6
 class Usage:
     """Facts about an argument: at each path a set of words.
 
-    Words: string, number, int, list, dict, json, loop, optional, `unpack:N`, `value:REPR` (a constant it meets).
-        ]
+    Words: string, number, int, bool, list, dict, json, loop, optional, `unpack:N`, `value:REPR` (a constant it meets).
     """
 
     def __init__(self) -> None:
@@ -223,7 +222,8 @@ class _Follow:
         arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
         note = next((item.annotation for item in arguments if item.arg == parameter), None)
         text = ast.unparse(note).lower() if note is not None else ""
-        for start, word in (("int", "int"), ("float", "number"), ("list", "list"), ("dict", "dict")):
+        words = (("int", "int"), ("float", "number"), ("bool", "bool"), ("list", "list"), ("dict", "dict"))
+        for start, word in words:
             if text.startswith((start, f"optional[{start}", f"typing.{start}")):
                 self._usage.add(path, word)
         if text.startswith(("list[str", "optional[list[str")):
@@ -290,7 +290,7 @@ class _Follow:
                         self._usage.add(found, "number")
             elif isinstance(operator, ast.In | ast.NotIn):
                 self._use_membership(left, right)
-            elif isinstance(operator, ast.Eq | ast.NotEq):
+            elif isinstance(operator, ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
                 for side, other in ((left, right), (right, left)):
                     found = self.path(side)
                     if found is not None and _literal(other):
