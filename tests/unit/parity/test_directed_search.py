@@ -18,7 +18,7 @@ from migrate_tools.parity import hanging, rows, swap, texts, verdicts
 from migrate_tools.parity.directed import versions
 from migrate_tools.parity.hunt import Candidate, Hunt, Result
 from migrate_tools.parity.pattern_mutants import pattern_mutants
-from migrate_tools.parity.row_changes import RowChange, applied, leaves
+from migrate_tools.parity.row_changes import DROP, RowChange, applied, leaves
 from migrate_tools.parity.sandbox_data import load_rows
 
 
@@ -155,6 +155,30 @@ def test_a_field_is_changed_where_neither_response_nor_label_tells() -> None:
     _, found = _hunted(code, code.replace(' and row["extra_info"]["unit"] == "%"', ""), row, ["48", "12"])
     assert found is not None
     assert [change.path for change in found.changes] == [("extra_info", "unit")]
+
+
+def test_a_key_of_a_label_is_taken_away() -> None:
+    code = f'def score(text, row):\n    return float(text == {LABEL}["a"] or {LABEL}.get("open", False) is not False)\n'
+    row = {"reward_model": {"ground_truth": {"a": "48", "open": False}}, "extra_info": {}}
+    _, found = _hunted(code, code.replace('"open", False', '"open", True'), row, ["48", "12"])
+    assert found is not None
+    assert found.changes == (RowChange(("reward_model", "ground_truth", "open"), DROP),)
+
+
+def test_more_is_tried_where_few_inputs_reach_the_change() -> None:
+    def run(candidate: Candidate, which: str) -> Result:
+        seen = ["1"] if len(candidate.raw) % 2 else []
+        return Result(("value", "1.0", "", True), seen, (), True)
+
+    focus: dict[str, Any] = {"near": [], "far": [], "numbers": [], "pairs": []}
+    tried = {}
+    for least in (0, 800):
+        hunt = Hunt([{"reward_model": {"ground_truth": "48"}, "extra_info": {}}], [], [], [], run)
+        hunt.add(Candidate(0, "12"), ("value", "1.0", "", True))
+        assert hunt.look([0], focus, Random(7), 1.2, least=least) is None
+        tried[least] = hunt.tried
+        assert least <= hunt.reached < hunt.tried
+    assert tried[0] == 1080 < tried[800] < 2160
 
 
 def test_two_equal_versions_are_never_told_apart() -> None:

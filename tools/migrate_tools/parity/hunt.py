@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 from migrate_tools.parity import forms, hanging
 from migrate_tools.parity.case import answers_of
 from migrate_tools.parity.directed_edits import Material, changed, decorated, pair_in
-from migrate_tools.parity.row_changes import DROP, Leaf, RowChange, another, leaves
+from migrate_tools.parity.row_changes import DROP, JSON, Leaf, Path, RowChange, another, leaves
 from migrate_tools.parity.solve import solutions
 
 TRIES, MORE_TRIES = 900, 2200
 """Inputs tried for one version; and where the value at the change was once another one."""
+MOST = 2.0
+"""Times as many, where too few of them reached the change."""
 FINE = 0.5
 """Share of them for a version that only leads the search."""
 BASES = 40
@@ -31,6 +33,8 @@ MOST_HANGING = 3
 """Calls of the right version that do not end, after which no more inputs are tried."""
 ROW_CHANGED = 0.35
 """Share of the inputs whose row is changed too."""
+FIELD_LOST, KEY_LOST = 0.3, 0.15
+"""Share of the changes of a value of extra_info, and in a label's dict, that take it away, mostly with its key."""
 
 
 class Candidate(NamedTuple):
@@ -108,7 +112,13 @@ class Hunt:
         return next((place for place in places if run(known[place], "faulty").outcome != outcomes[place]), None)
 
     def look(
-        self, places: Sequence[int], focus: Mapping[str, Any], rng: Random, effort: float = 1.0, wanted: str = "faulty"
+        self,
+        places: Sequence[int],
+        focus: Mapping[str, Any],
+        rng: Random,
+        effort: float = 1.0,
+        wanted: str = "faulty",
+        least: int = 0,
     ) -> Candidate | None:
         """An input that tells the faulty version from the right one, made from known ones; None when none was found.
 
@@ -117,9 +127,10 @@ class Hunt:
             focus: texts and numbers that matter for it (`focus.focus`).
             effort: share of the usual number of tries.
             wanted: the version that is to be told from the right one, where the faulty one only leads there.
+            least: so many inputs shall reach the change; up to twice the usual number are tried for it.
 
         Afterwards `tried`, `reached` and `infected` say how many inputs there were, how many of them reached the
-        changed place as far as its value is noted, and on how many of those it was another one.
+        changed place (all, where its value is not noted), and on how many of those it was another one.
         """
         self.tried = self.reached = self.infected = 0
         short = [place for place in places if len(self._known[place].raw) < SHORT] or list(places)
@@ -129,8 +140,9 @@ class Hunt:
         planned: deque[Candidate] = deque()
         aim = _Aim()
         hangs = 0
-        for _ in range(int(MORE_TRIES * effort)):
-            if self.tried >= TRIES * effort and not moved:
+        for turn in range(int(MOST * MORE_TRIES * effort)):
+            enough = self.reached >= least or self.tried >= MOST * TRIES * effort
+            if enough and (turn >= MORE_TRIES * effort or self.tried >= TRIES * effort and not moved):
                 break
             if planned:
                 made = planned.popleft()
@@ -149,7 +161,7 @@ class Hunt:
             faulty = right if right.noting and not right.seen else self._run(made, "faulty")
             for raw in aim.texts(right.compared, made.raw, self._answers[made.row]):
                 planned.append(made.written(raw))
-            self.reached += bool(right.seen or faulty.seen)
+            self.reached += bool(right.seen or faulty.seen or not right.noting)
             if self._part(made, right, faulty, wanted):
                 return self._plainer(made, wanted)
             if right.seen != faulty.seen:
@@ -211,7 +223,8 @@ class Hunt:
             return base.written(changed(base.raw, material, rng))
         raw = base.raw
         field = leaf.path[0] != "reward_model"
-        if leaf.path[0] == "extra_info" and rng.random() < 0.3:
+        lost = FIELD_LOST if leaf.path[0] == "extra_info" else KEY_LOST if _key_of_label(leaf.path) else 0.0
+        if lost and rng.random() < lost:
             new: Any = rng.choice((DROP, DROP, None))
         elif isinstance(current, str) and current != DROP:
             label, answer = self._texts(current, material, rng)
@@ -292,6 +305,10 @@ class _Aim:
 def is_positive(outcome: tuple[Any, ...]) -> bool:
     """True for a value above zero."""
     return outcome[0] == "value" and bool(outcome[3])
+
+
+def _key_of_label(path: Path) -> bool:
+    return path[0] == "reward_model" and len(path) > 2 and isinstance(path[-1], str) and path[-1] != JSON
 
 
 def _overlap(one: Sequence[Any], other: Sequence[Any]) -> bool:

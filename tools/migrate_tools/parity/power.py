@@ -78,9 +78,8 @@ def measure(
     first = len(led.versions) + decided[: len(faults)].count(None)
     mined = mine([text, rules] if led.versions else [text])
     found_in = {"literals": mined.literals, "numbers": mined.numbers, "keys": mined.keys}
-    answer = run_versions(
-        context, frozen, {**job, "mined": found_in}, cases, olds, news, versions, first, seconds, converted
-    )
+    job = {**job, "mined": found_in, "least": SEARCHED}
+    answer = run_versions(context, frozen, job, cases, olds, news, versions, first, seconds, converted)
     if "error" in answer:
         return _unknown(answer["error"]), None
     asked = _follow_up(context, launch, frozen, versions[:first], answer["versions"], seconds)

@@ -27,7 +27,7 @@ ONE_SECONDS = 60.0
 TRY_SECONDS = 2.0
 """Processor time of one call."""
 WHOLE = "whole"
-CPU_SECONDS = 45.0
+CPU_SECONDS = 60.0
 """Processor time for all survivors of one worker; those after it are not run."""
 Record = dict[str, Any]
 
@@ -78,7 +78,7 @@ class _Survivors:
         self._modules: dict[str, Any] = {"right": self._caller.load(self._caller.source)}
         asked = {name for record in job["baseline"] if record for name in record["old_keys"]}
         self._keys = asked - {"score"}
-        mined = job["mined"]
+        mined, self._least = job["mined"], job["least"]
         self._told: dict[str, Any] = job["told"]["default"]
         self._plain = [self._as_old(row) for row in rows]
         self._hunt = Hunt(self._plain, mined["keys"], mined["literals"], mined["numbers"], self._run)
@@ -98,13 +98,13 @@ class _Survivors:
         self._modules[WHOLE] = self._caller.load(version["whole"]) if "whole" in version else None
         places = [self._place[index] for index in self._plans[position]]
         wanted = "faulty" if self._modules.get(WHOLE) is None else WHOLE
-        found = self._hunt.look(places, version["focus"], Random(position), version.get("effort", EFFORT), wanted)
+        effort = version.get("effort", EFFORT)
+        found = self._hunt.look(places, version["focus"], Random(position), effort, wanted, self._least)
         shown = None
         if found is not None:
             changes = [[list(path), value] for path, value in found.changes]
             shown = {"row": found.row, "raw": found.raw, "changes": changes, "length": found.length, "told": found.told}
-        ran = self._hunt.reached if self._noted else self._hunt.tried
-        return {"tried": ran, "other": self._hunt.infected, "input": shown}
+        return {"tried": self._hunt.reached, "other": self._hunt.infected, "input": shown}
 
     def _both(self, version: Mapping[str, Any]) -> tuple[types.ModuleType, types.ModuleType]:
         """The unchanged module and the changed one, both noting the value at the change where that is possible."""
