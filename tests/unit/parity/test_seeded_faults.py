@@ -548,3 +548,9 @@ def test_where_the_old_reward_raises_only_floor_and_class_count() -> None:
     assert power_side.differs({**BASE, "reward_error": "KeyError: 'b'", "at_floor": True}, base) is False
     assert power_side.differs({**BASE, "reward_error": "TypeError: b", "at_floor": True}, base) is True
     assert power_side.differs(BASE, base) is True
+
+
+def test_cases_of_every_reward_have_their_turn_early() -> None:
+    scores = [0.0, 0.0, 0.0, 1.0, 0.0, None, 1.0, 0.5]
+    turns = power_side._turns([None if score is None else {"score": score} for score in scores])
+    assert sorted(range(8), key=turns.__getitem__) == [0, 3, 5, 7, 1, 6, 2, 4]
