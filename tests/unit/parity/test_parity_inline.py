@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from migrate_tools.parity import inline
+from migrate_tools.parity.faults_wiring import scorer_part
 
 LIMITED = """
 import multiprocessing
@@ -81,3 +82,59 @@ def test_a_process_that_fails_says_so_and_a_queue_does_not_wait() -> None:
     assert codes == [3, 0, 1, 1, 0]
     with pytest.raises(queue.Empty):
         inline.Queue().get(timeout=60)
+
+
+ENDLESS = """
+from migrate_tools.parity import inline
+inline.install()
+inline.SECONDS = 0.2
+
+
+def spin():
+    while True:
+        pass
+
+
+try:
+    limited(spin)
+except TimeoutError:
+    print("ended", limited(float, "2"))
+"""
+
+
+def test_a_process_that_would_not_end_is_ended_by_the_scorer() -> None:
+    done = subprocess.run([sys.executable, "-c", LIMITED + ENDLESS], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "ended 2.0", done.stderr
+
+
+NESTED = """
+import time
+from migrate_tools.parity import hanging
+hanging.install()
+
+
+def spin(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+try:
+    with hanging.within(0.4):
+        for _ in range(20):
+            with hanging.within(5.0):
+                spin(0.1)
+except hanging.Hanging:
+    print("ended")
+"""
+
+
+def test_the_time_of_a_block_goes_on_after_one_inside() -> None:
+    done = subprocess.run([sys.executable, "-c", NESTED], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "ended", done.stderr
+
+
+def test_only_the_scorer_decides_whether_its_processes_can_run_inside() -> None:
+    wrapped = f"{LIMITED}\n# --- reward manager\n\nworker = subprocess.Popen([])\n"
+    assert not inline.fits(wrapped)
+    assert inline.fits(scorer_part(wrapped))

@@ -21,6 +21,11 @@ CHANGED_CONSTANTS = {
 """Constants of the generated module: the kind of fault, and the value (None: one more than it was)."""
 
 
+def scorer_part(source: str) -> str:
+    """The text of a module above what our template writes round the scorer; all of it in a module of another hand."""
+    return source.partition(WRAPPER_MARK)[0]
+
+
 def wrapper_names(code: Code) -> frozenset[str]:
     """Names that our template writes round the scorer: its constants, and everything below the scorer.
 

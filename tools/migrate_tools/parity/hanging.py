@@ -7,12 +7,15 @@ supervisor's wall limit still stands for what a signal cannot interrupt. Runs in
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 OUTCOME = ("hangs",)
 """What the search notes for such a call."""
+SOON = 0.001
+"""What is left of a time that is over."""
 
 
 class Hanging(BaseException):
@@ -30,9 +33,13 @@ def _raise(*_: Any) -> None:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raises Hanging in the block when it uses more processor time than that."""
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    """Raises Hanging in the block when it uses more processor time than that; what a block around it has goes on."""
+    began = time.process_time()
+    before = signal.setitimer(signal.ITIMER_PROF, seconds)[0]
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        left = before - (time.process_time() - began)
+        signal.setitimer(signal.ITIMER_PROF, max(left, SOON) if before else 0)
+    if before and left <= 0:
+        raise Hanging

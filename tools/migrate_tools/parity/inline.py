@@ -1,8 +1,8 @@
-"""Processes of a scorer that run in the worker itself, for searches that make thousands of calls.
+"""Processes of a scorer that run in the worker itself, where thousands of calls are made.
 
 A scorer that starts a process for each call, to end it after a while, is many times slower than what it computes. The
-search only proposes inputs; both runs of the old side decide, with real processes. Runs inside the sandbox: standard
-library only.
+search only proposes inputs; both runs of the old side decide, with real processes. Changed versions of the new side run
+so where the unchanged one gives the same answers this way. Runs inside the sandbox: standard library only.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import ast
 import multiprocessing
 import queue
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from migrate_tools.parity import hanging
 from migrate_tools.parity.mutation import call_name
 
 RUNS_OTHERS = frozenset(
@@ -20,6 +22,9 @@ RUNS_OTHERS = frozenset(
     + ["ProcessPoolExecutor", "check_output", "set_start_method", "setrlimit", "_exit"]
 )
 """Calls of code that may change the process it runs in, or needs more of a process than this."""
+
+SECONDS = 2.0
+"""Processor time of one process; one that takes longer still runs for whoever asks, until it is ended."""
 
 
 def fits(code: str) -> bool:
@@ -44,26 +49,35 @@ class Process:
         self._target, self._args, self._kwargs = target, args, dict(kwargs or {})
         self.name, self.daemon, self.pid = name or "inline", daemon, None
         self.exitcode: int | None = None
+        self._hangs = False
 
     def start(self) -> None:
         """Runs the function; what it raises ends it alone."""
         self.exitcode = 0
         try:
-            if self._target is not None:
-                self._target(*self._args, **self._kwargs)
+            with hanging.within(SECONDS):
+                if self._target is not None:
+                    self._target(*self._args, **self._kwargs)
+        except hanging.Hanging:
+            self.exitcode, self._hangs = None, True
         except SystemExit as end:
             self.exitcode = end.code if isinstance(end.code, int) else int(end.code is not None)
         except Exception:
             self.exitcode = 1
 
     def join(self, timeout: float | None = None) -> None:
-        """It has ended already."""
+        """There is nothing to wait for."""
 
     def is_alive(self) -> bool:
-        """It has ended already."""
-        return False
+        """Whether it would still run."""
+        return self._hangs
 
-    terminate = kill = close = join
+    def terminate(self) -> None:
+        """Ends one that would still run."""
+        if self._hangs:
+            self.exitcode, self._hangs = -signal.SIGTERM, False
+
+    kill = close = terminate
 
 
 class Queue(queue.Queue[Any]):
@@ -92,6 +106,7 @@ class Queue(queue.Queue[Any]):
 
 
 def install() -> None:
-    """Puts both in the place of those of multiprocessing; call it before the scorer is loaded."""
+    """Puts both in the place of those of multiprocessing; call it in the main thread, before the scorer is loaded."""
+    hanging.install()
     module: Any = multiprocessing
     module.Process, module.Queue = Process, Queue

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from migrate_tools.model import CheckStatus, Launch
+from migrate_tools.parity import inline
 from migrate_tools.parity.beyond import beyond_a_case
 from migrate_tools.parity.case import answers_of, new_inputs
 from migrate_tools.parity.faults import seed_faults
+from migrate_tools.parity.faults_wiring import scorer_part
 from migrate_tools.parity.follow_up import FollowUp, ask
 from migrate_tools.parity.frozen import FrozenCases
 from migrate_tools.parity.mine import mine
@@ -78,11 +80,11 @@ def measure(
     first = len(led.versions) + decided[: len(faults)].count(None)
     mined = mine([text, rules] if led.versions else [text])
     found_in = {"literals": mined.literals, "numbers": mined.numbers, "keys": mined.keys}
-    job = {**job, "mined": found_in, "least": SEARCHED}
+    job = {**job, "mined": found_in, "least": SEARCHED, "inline": inline.fits(scorer_part(text))}
     answer = run_versions(context, frozen, job, cases, olds, news, versions, first, seconds, converted)
     if "error" in answer:
         return _unknown(answer["error"]), None
-    asked = _follow_up(context, launch, frozen, versions[:first], answer["versions"], seconds)
+    asked = _follow_up(context, launch, frozen, job, versions[:first], answer["versions"], seconds)
     tried, records = answer["versions"][: len(led.versions)], iter(answer["versions"][len(led.versions) :])
     results = [next(records) if known is None else known for known in decided]
     power = _counted(faults, results[: len(faults)])
@@ -106,6 +108,7 @@ def _follow_up(
     context: Context,
     launch: Launch,
     frozen: FrozenCases,
+    job: Mapping[str, Any],
     versions: Sequence[Mapping[str, Any]],
     records: list[dict[str, Any]],
     seconds: float,
@@ -117,8 +120,9 @@ def _follow_up(
     if asked is None:
         return None
     survivors = [versions[place] for place in lost]
+    more = {**asked.job, "inline": job["inline"]}
     answer = run_versions(
-        context, asked.frozen, asked.job, asked.cases, asked.olds, asked.news, survivors, len(survivors), seconds
+        context, asked.frozen, more, asked.cases, asked.olds, asked.news, survivors, len(survivors), seconds
     )
     for place, record in zip(lost, answer.get("versions", ()), strict=False):
         if record["kind"] == "caught":
