@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from typing import Any
 
@@ -554,3 +555,16 @@ def test_cases_of_every_reward_have_their_turn_early() -> None:
     scores = [0.0, 0.0, 0.0, 1.0, 0.0, None, 1.0, 0.5]
     turns = power_side._turns([None if score is None else {"score": score} for score in scores])
     assert sorted(range(8), key=turns.__getitem__) == [0, 3, 5, 7, 1, 6, 2, 4]
+
+
+def test_lines_that_ran_in_a_child_are_seen() -> None:
+    lines = power_side._Lines(10)
+    lines.add(3)
+    child = os.fork()
+    if child == 0:
+        lines.add(7)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert lines.found() == [3, 7]
+    lines.clear()
+    assert lines.found() == []

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import mmap
 import os
 import random
 import sys
@@ -189,10 +190,27 @@ def _in_main_loop(coroutine: Any) -> Any:
     return _LOOP[0].run_until_complete(coroutine)
 
 
+class _Lines:
+    """Numbers of lines that ran, in this process or in one that was forked from it since."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._memory = mmap.mmap(-1, size)  # anonymous and shared with every child
+
+    def add(self, line: int) -> None:
+        self._memory[line] = 1
+
+    def clear(self) -> None:
+        self._memory[:] = bytes(self._size)
+
+    def found(self) -> list[int]:
+        return [line for line, ran in enumerate(self._memory[:]) if ran]
+
+
 def _base(job: Mapping[str, Any], rows: Sequence[Any], cases: Sequence[Mapping[str, Any]]) -> supervise.Runner:
     """The unchanged module on every case that agreed: does it answer the same, and which lines does it reach."""
     caller = Versions(job)
-    seen: set[int] = set()
+    seen = _Lines(caller.source.count("\n") + 2)
 
     def local(frame: Any, event: str, _: Any) -> Any:
         if event == "line":
@@ -216,7 +234,7 @@ def _base(job: Mapping[str, Any], rows: Sequence[Any], cases: Sequence[Mapping[s
             record = caller.outcome(rows[cases[index]["row"]], cases[index], index)
             sys.settrace(None)
             other += differs(record, expected[index] or {})
-            for line in seen:
+            for line in seen.found():
                 reached.setdefault(line, []).append(index)
         picked = _groups(usable, expected)
         samples = [[caller.sample(rows[cases[i]["row"]], cases[i]) for i in group] for group in picked]
@@ -226,7 +244,7 @@ def _base(job: Mapping[str, Any], rows: Sequence[Any], cases: Sequence[Mapping[s
             {"cases": group, "records": _group_records(caller, one)} for group, one in zip(picked, samples, strict=True)
         ]
         sys.settrace(None)
-        for line in seen:
+        for line in seen.found():
             reached.setdefault(line, list(usable) if line not in reached else reached[line])
         return {
             "kind": "value",

@@ -27,8 +27,9 @@ ONE_SECONDS = 60.0
 TRY_SECONDS = 2.0
 """Processor time of one call."""
 WHOLE = "whole"
-CPU_SECONDS = 60.0
-"""Processor time for all survivors of one worker; those after it are not run."""
+CPU_SECONDS, CPU_SHARE = 60.0, 0.75
+"""Processor time for all survivors of one worker, or this share of the seconds, if that is more; those after it are not
+run."""
 Record = dict[str, Any]
 
 
@@ -53,7 +54,7 @@ def look_again(
     """
     return supervise.run_items(
         sorted(plans),
-        lambda: _Survivors(job, rows, cases, versions, plans).run,
+        lambda: _Survivors(job, rows, cases, versions, plans, max(CPU_SECONDS, CPU_SHARE * seconds)).run,
         item_seconds=ONE_SECONDS,
         total_seconds=seconds,
     )
@@ -67,7 +68,9 @@ class _Survivors:
         cases: Sequence[Mapping[str, Any]],
         versions: Sequence[Mapping[str, Any]],
         plans: Mapping[int, Sequence[int]],
+        cpu_seconds: float,
     ) -> None:
+        self._cpu_seconds = cpu_seconds
         self._versions, self._plans, self._rows, self._cases = versions, plans, rows, cases
         self._label, self._metadata = job["args"]["label_key"], job["args"]["metadata_key"]
         self._caller = Versions(job)
@@ -91,7 +94,7 @@ class _Survivors:
 
     def run(self, position: int) -> Record:
         """The record of one survivor."""
-        if time.process_time() > CPU_SECONDS:
+        if time.process_time() > self._cpu_seconds:
             return {"left": "no time"}
         version = self._versions[position]
         self._modules["right"], self._modules["faulty"] = self._both(version)
