@@ -320,3 +320,32 @@ def test_counted_texts_stand_as_often_as_the_scorer_asks_and_once_more() -> None
 def test_credentials_in_a_scorer_are_not_mined() -> None:
     token = "gh" + "p_" + "a1b2c3d4e5" * 3 + "f6g7h8"
     assert mine.mine([f"KEY = {token!r}\nMARK = '####'\n"]).literals == ("####",)
+
+
+def test_markers_of_the_scorer_s_own_patterns_are_wrappers() -> None:
+    source = (
+        "END = re.compile(r'Total\\s*:\\s*(\\d+)(%)?')\nTAIL = 240\n"
+        "def f(s):\n    return END.findall(re.sub(r'\\[x(.*)\\]', '', s)) or re.search(r'#### (\\d+)', s)\n"
+    )
+    mined = mine.mine([source])
+    assert mined.sought == (r"Total\s*:\s*(\d+)(%)?", r"#### (\d+)")
+    assert pools.own_wrappers(mined) == ["Total:{a}"]  # "####" is among the usual ones, what is taken out is none
+    spec = RewardSpec(kind="custom")
+    lengths = [draft.raw for draft in pools.lengths([["7"]], mined, spec)]
+    assert any(text.startswith("Total:7\n") and len(text) == 240 for text in lengths)
+    assert any(text.endswith("Total:7") and len(text) == 241 for text in lengths)
+    crossed = [draft.raw for draft in pools.cross([["12%"]], mined)]
+    assert {"Total:12 %", "Total:12"} <= set(crossed)
+
+
+@pytest.mark.parametrize(
+    ("value", "forms_of", "wrong"),
+    [
+        ("12%", ["12 %", "12", "12.0%"], "13%"),
+        ("$5.00", ["$ 5.00", "5.00", "$5.000"], "$5.25"),
+        ("(1,2)", [], "not (12)"),
+    ],
+)
+def test_a_number_with_a_sign_has_forms_of_its_own(value: str, forms_of: list[str], wrong: str) -> None:
+    assert forms.variants(value)[: len(forms_of)] == forms_of
+    assert forms.wrong_for(value) == wrong

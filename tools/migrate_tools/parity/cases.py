@@ -55,16 +55,16 @@ def make_cases(
     answers = [answers_of(row) for row in rows]
     found: dict[str, list[Draft]] = {
         "hand": list(pools.hand(answers)),
-        "truth": list(pools.truths(answers)),
+        "truth": list(pools.truths(answers, mined)),
         "edge": list(pools.edges(len(rows), answers)),
         "edits": list(pools.metamorphic(answers, mined)),
-        "cross": list(pools.cross(answers)),
+        "cross": list(pools.cross(answers, mined)),
         "literal": list(pools.literals(answers, mined)),
         "tags": list(pools.tags(answers, mined)),
         "json": list(pools.objects(answers, [ground_truth(row) for row in rows], mined)),
         "regex": list(pools.regexes(answers, mined)),
         "length": list(pools.lengths(answers, mined, spec)),
-        "special": list(pools.special(answers, family)),
+        "special": list(pools.special(answers, family, mined)),
         "drawn": pools.drawn(answers, mined, max(8, budget * SHARES["drawn"] // sum(SHARES.values()))),
         **pools.made_rows(made, len(rows), answers, mined),
     }

@@ -68,6 +68,7 @@ JSON_WRAPPERS = (
     "{}",
     "<think>looking</think>{}",
 )
+AMOUNT = re.compile(r"([$€£¥#~]?)\s?(-?\d[\d,]*(?:\.\d+)?)\s?([%€£¥°]?)")
 PLAIN = (str, int, float, list, tuple)
 BOX = ("x1", "y1", "x2", "y2")
 """Names of the corners of a box on a screen."""
@@ -204,6 +205,10 @@ def variants(value: str) -> list[str]:
         top, bottom = fraction.groups()
         forms += [f"{top}/{bottom}", f"\\dfrac{{{top}}}{{{bottom}}}", f"\\tfrac{{{top}}}{{{bottom}}}"]
         forms += [f"\\frac{top}{bottom}", str(int(top) / max(int(bottom), 1)), f"\\frac{{{top} }}{{ {bottom}}}"]
+    if amount_of := _amount(value):
+        before, figure, after = amount_of
+        spaced = " ".join(part for part in amount_of if part)
+        forms[:0] = [spaced, figure, f"{before}{figure}{'0' if '.' in figure else '.0'}{after}", f"{figure}{after}"]
     if not number:
         forms += [
             f"the {value}",
@@ -216,8 +221,16 @@ def variants(value: str) -> list[str]:
     return [form for form in dict.fromkeys(forms) if form != value]
 
 
+def _amount(value: str) -> tuple[str, str, str] | None:
+    """Sign before a number, the number, sign after it, where there is one: "$5", "12%", "3 €"."""
+    found = AMOUNT.fullmatch(value.strip())
+    return (found[1], found[2], found[3]) if found and (found[1] or found[3]) else None
+
+
 def wrong_for(value: str) -> str:
     """A value of the same kind that is not equal."""
+    if amount := _amount(value):
+        return f"{amount[0]}{wrong_for(amount[1])}{amount[2]}"
     stripped = value.strip().replace(",", "")
     if re.fullmatch(r"-?\d+", stripped):
         return str(int(stripped) + 1) if len(stripped) < 18 else stripped + "7"

@@ -16,6 +16,7 @@ PATTERNS = 24
 TAG = re.compile(r"</?([A-Za-z][\w-]*)>")
 TAGS = 6
 RE_CALLS = frozenset(["compile", "search", "match", "fullmatch", "findall", "finditer", "split", "sub", "subn"])
+RE_CHANGES = ("split", "sub", "subn")
 MESSAGES = ("print", "warning", "error", "info", "debug", "warn")
 
 
@@ -33,6 +34,8 @@ class Mined:
     """Whole numbers from 8 to 20000: clip lengths, limits."""
     counted: tuple[str, ...] = ()
     """Texts that are counted in a response: `text.count("</answer>")`."""
+    sought: tuple[str, ...] = ()
+    """Those of the patterns that are looked for, not replaced or split at."""
     shapes: tuple[Shape, ...] = ()
     """Values that are read from the answers of a server."""
 
@@ -47,6 +50,7 @@ def mine(sources: Iterable[str]) -> Mined:
     """Reads every source text that parses; one that does not adds nothing."""
     literals: dict[str, None] = {}
     patterns: dict[str, None] = {}
+    sought: dict[str, None] = {}
     keys: dict[str, None] = {}
     numbers: dict[int, None] = {}
     counted: dict[str, None] = {}
@@ -59,7 +63,7 @@ def mine(sources: Iterable[str]) -> Mined:
         skipped = _not_texts(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
-                _call(node, patterns, keys)
+                _call(node, patterns, sought, keys)
                 counted.update(dict.fromkeys(_counted(node)))
             elif isinstance(node, ast.Subscript) and _is_text(node.slice):
                 keys.setdefault(node.slice.value)  # type: ignore[attr-defined]
@@ -71,6 +75,7 @@ def mine(sources: Iterable[str]) -> Mined:
         tuple(keys)[:LITERALS],
         tuple(numbers)[:LITERALS],
         tuple(counted),
+        tuple(sought)[:PATTERNS],
         answer_shapes(texts),
     )
 
@@ -93,13 +98,15 @@ def _not_texts(tree: ast.AST) -> set[int]:
     return skipped
 
 
-def _call(node: ast.Call, patterns: dict[str, None], keys: dict[str, None]) -> None:
+def _call(node: ast.Call, patterns: dict[str, None], sought: dict[str, None], keys: dict[str, None]) -> None:
     name = _name(node.func)
     first = node.args[0] if node.args else None
     if name in RE_CALLS and first is not None:
         text = _literal_text(first)
         if text and _compiles(text) and set(text) & set("\\[(.*+?|^$"):
             patterns.setdefault(text)
+            if name not in RE_CHANGES:
+                sought.setdefault(text)
     elif name in ("get", "pop") and first is not None and _is_text(first):
         keys.setdefault(first.value)  # type: ignore[attr-defined]
 

@@ -16,6 +16,8 @@ from migrate_tools.parity.variants import Variant, texts_for
 
 MOST_REPEATS = 60
 """Repeats of a counted text, at most; larger numbers are lengths."""
+VALUE = "42"
+OWN_WRAPPERS, LONGEST_WRAPPER = 4, 200
 OPENING = "first this, then that"
 """What stands in blocks before the one with the value."""
 Answers = Sequence[list[str]]
@@ -35,6 +37,26 @@ class Draft:
     """The model wrote its end token."""
 
 
+def own_wrappers(mined: Mined) -> list[str]:
+    """Wrappers as the scorer's patterns ask for them, where the usual ones have none that it finds."""
+    made: dict[str, None] = {}
+    for turn in (0, 2):
+        for pattern in mined.sought:
+            text = patterns.filled(pattern, VALUE, turn) or ""
+            if text.count(VALUE) == 1 and text != VALUE and len(text) <= LONGEST_WRAPPER:
+                made.setdefault(text.replace("{", "{{").replace("}", "}}").replace(VALUE, "{a}"))
+    known = [forms.wrap(wrapper, VALUE, "") for wrapper in forms.WRAPPERS]
+    new = [wrapper for wrapper in made if not any(forms.wrap(wrapper, VALUE, "") in text for text in known)]
+    return new[:OWN_WRAPPERS]
+
+
+def _mixed(own: Sequence[str], usual: Sequence[str]) -> list[str]:
+    """The scorer's own wrappers after every second usual one."""
+    turns = itertools.cycle(own)
+    pairs = [usual[place : place + 2] for place in range(0, len(usual), 2)]
+    return [wrapper for pair in pairs for wrapper in (*pair, next(turns))] if own else list(usual)
+
+
 def few(answers: Answers, count: int) -> list[int]:
     return (
         [position * len(answers) // count for position in range(count)]
@@ -52,8 +74,8 @@ def hand(answers: Answers) -> Iterator[Draft]:
             yield Draft(row, "hand", forms.wrap(wrapper, wrong, value))
 
 
-def truths(answers: Answers) -> Iterator[Draft]:
-    for turn, wrapper in enumerate(forms.WRAPPERS):
+def truths(answers: Answers, mined: Mined) -> Iterator[Draft]:
+    for turn, wrapper in enumerate([*own_wrappers(mined), *forms.WRAPPERS]):
         for row, values in enumerate(answers):
             value = values[turn % len(values)]
             yield Draft(row, "truth", (FILLER if turn % 2 else "") + forms.wrap(wrapper, value, forms.wrong_for(value)))
@@ -77,23 +99,25 @@ def edges(rows: int, answers: Answers) -> Iterator[Draft]:
             yield Draft(row, "edge", FILLER * 500 + text)
 
 
-def cross(answers: Answers) -> Iterator[Draft]:
+def cross(answers: Answers, mined: Mined) -> Iterator[Draft]:
     """Equal and near forms of the value in every wrapper, in an order that mixes both."""
+    wrappers = _mixed(own_wrappers(mined), forms.WRAPPERS)
     for row in few(answers, 6):
         value = answers[row][-1]
         shapes = [value, *forms.variants(value)]
-        size = len(shapes) * len(forms.WRAPPERS)
+        size = len(shapes) * len(wrappers)
         stride = next((prime for prime in (37, 41, 43) if size % prime), 1)
         for step in range(size):
-            shape, wrapper = divmod(step * stride % size, len(forms.WRAPPERS))
-            text = forms.wrap(forms.WRAPPERS[wrapper], shapes[shape], forms.wrong_for(value))
+            shape, wrapper = divmod(step * stride % size, len(wrappers))
+            text = forms.wrap(wrappers[wrapper], shapes[shape], forms.wrong_for(value))
             yield Draft(row, "cross", text)
 
 
 def metamorphic(answers: Answers, mined: Mined) -> Iterator[Draft]:
     """Responses under edits of the whole text and of the value inside."""
     tags = [f"<{tag}>{{a}}</{tag}>" for tag in mined.tags]
-    wrappers = [*tags, *(forms.WRAPPERS[number] for number in (1, 3, 5, 7, 9, 10, 2, 0))]
+    usual = [*tags, *(forms.WRAPPERS[number] for number in (1, 3, 5, 7, 9, 10, 2, 0))]
+    wrappers = _mixed(own_wrappers(mined), usual)
     for turn in range(max(len(edits.PLAIN_EDITS), len(edits.VALUE_EDITS))):
         for offset, row in enumerate(few(answers, 5)):
             value = answers[row][turn % len(answers[row])]
@@ -111,7 +135,8 @@ def made_rows(variants: Sequence[Variant], first: int, answers: Answers, mined: 
         first: number of the first made row.
     """
     tags = [f"<{tag}>{{a}}</{tag}>" for tag in mined.tags]
-    wrappers = [*(forms.WRAPPERS[number] for number in (1, 3, 5, 10, 8, 0, 7)), *tags]
+    usual = [*(forms.WRAPPERS[number] for number in (1, 3, 5, 10, 8, 0, 7)), *tags]
+    wrappers = _mixed(own_wrappers(mined), usual)
     pools: dict[str, list[Draft]] = {"pairs": [], "fields": []}
     for turn in range(24):
         for offset, variant in enumerate(variants):
@@ -206,7 +231,8 @@ def regexes(answers: Answers, mined: Mined) -> Iterator[Draft]:
 
 
 def lengths(answers: Answers, mined: Mined, spec: RewardSpec) -> Iterator[Draft]:
-    wrappers = (forms.WRAPPERS[1], forms.WRAPPERS[3], forms.WRAPPERS[5], forms.WRAPPERS[10])
+    own = own_wrappers(mined)
+    wrappers = (*own[:2], forms.WRAPPERS[1], forms.WRAPPERS[3], forms.WRAPPERS[5], forms.WRAPPERS[10])
     if spec.overlong is not None:
         limit, buffer = spec.overlong.max_resp_len, spec.overlong.buffer_len
         edges = {
@@ -233,13 +259,15 @@ def lengths(answers: Answers, mined: Mined, spec: RewardSpec) -> Iterator[Draft]
             for start in (text, plain, plain[1:]):  # where the wrapper begins, and one before
                 yield Draft(row, "length", text + ("\n" + "x " * size)[: max(size + delta - len(start), 0)])
             yield Draft(row, "length", plain + ("\n" + "x " * size)[: max(size + delta - len(plain), 0)])
-            yield Draft(row, "length", (FILLER * (size // 30 + 1))[: max(size + delta - len(text), 0)] + text)
+            for end in dict.fromkeys((text, plain)):
+                yield Draft(row, "length", (FILLER * (size // 30 + 1))[: max(size + delta - len(end), 0)] + end)
 
 
-def special(answers: Answers, family: texts.Family) -> Iterator[Draft]:
+def special(answers: Answers, family: texts.Family, mined: Mined) -> Iterator[Draft]:
+    wrappers = _mixed(own_wrappers(mined), forms.WRAPPERS[1:11])
     for row in few(answers, 3):
         value = answers[row][0]
-        for number, wrapper in enumerate(forms.WRAPPERS[1:11]):
+        for number, wrapper in enumerate(wrappers):
             text = forms.wrap(wrapper, value, forms.wrong_for(value))
             token = family.tokens[number % len(family.tokens)]
             yield Draft(row, "special", f"{text}{token}")
