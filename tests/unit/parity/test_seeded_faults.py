@@ -568,3 +568,24 @@ def test_lines_that_ran_in_a_child_are_seen() -> None:
     assert lines.found() == [3, 7]
     lines.clear()
     assert lines.found() == []
+
+
+ZIPPED = """
+def batch(data_sources, solution_strs, extra_infos):
+    assert len(extra_infos) == len(solution_strs)
+    return [score(solution, source) for source, solution, extra_info in zip(data_sources, solution_strs, extra_infos)]
+
+
+def _request(sample):
+    return {"data_source": sample.metadata["data_source"], "extra_info": {**sample.metadata}}
+"""
+
+
+def test_a_list_of_a_batch_that_is_only_taken_apart_is_not_read() -> None:
+    (extra,), (source,) = seeded(ZIPPED, "extra_info lost"), seeded(ZIPPED, "data_source lost")
+    assert extra.equivalent == "the scorer does not read extra_info"
+    assert source.equivalent == ""  # its items go by another name
+    call = "score(solution, source)"
+    for before, after in ((call, "score(extra_info)"), ("infos)]", "infos[:1])]"), (call, "extra_infos or score")):
+        read = seeded(ZIPPED.replace(before, after), "extra_info lost")
+        assert [item.equivalent for item in read] == [""], after

@@ -149,7 +149,8 @@ def _never_read(code: Code, name: str) -> str:
     if any(item.id == "kwargs" for item in loads) and not _declared(functions, name):
         return ""
     used = [item for item in loads if item.id in names and isinstance(item.ctx, ast.Load)]
-    return "" if any(not _passed_on(code, item) for item in used) else f"the scorer does not read {name}"
+    read = [item for item in used if not (_passed_on(code, item) or item.id != name and _taken_apart(code, item, name))]
+    return "" if read else f"the scorer does not read {name}"
 
 
 def _only_as_text(code: Code, name: str) -> str:
@@ -187,6 +188,22 @@ def _passed_on(code: Code, name: ast.Name) -> bool:
     names = [item.arg for item in (*target.args.posonlyargs, *target.args.args)] if target is not None else []
     place = holder.args.index(name)
     return place < len(names) and names[place] == name.id and not any(isinstance(a, ast.Starred) for a in holder.args)
+
+
+def _taken_apart(code: Code, several: ast.Name, name: str) -> bool:
+    """True for `for ..., name in zip(..., names)`, where what is done with each shows, and for `len(names)`."""
+    call = code.parents.get(several)
+    if not isinstance(call, ast.Call) or several not in call.args:
+        return False
+    if call_name(call) == "len":
+        return True
+    loop = code.parents.get(call)
+    if call_name(call) != "zip" or not isinstance(loop, ast.For | ast.comprehension) or loop.iter is not call:
+        return False
+    place = call.args.index(several)
+    targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else []
+    plain = not any(isinstance(item, ast.Starred) for item in (*call.args, *targets))
+    return plain and place < len(targets) and getattr(targets[place], "id", "") == name
 
 
 def result_changed(code: Code, node: ast.AST) -> Iterator[Edit]:
