@@ -261,6 +261,21 @@ def test_inputs_that_never_end_are_passed_over() -> None:
     assert hunt.tried < 10
 
 
+def test_a_search_bears_a_few_inputs_that_never_end() -> None:
+    calls: list[str] = []
+
+    def run(candidate: Candidate, which: str) -> Result:
+        calls.append(which)
+        hangs = which == "right" and calls.count("right") % 150 == 149
+        return Result(hanging.OUTCOME if hangs else ("value", "1.0", "", True), ())
+
+    hunt = Hunt([{"reward_model": {"ground_truth": "48"}, "extra_info": {}}], [], [], [], run)
+    hunt.add(Candidate(0, "48"), ("value", "1.0", "", True))
+    focus: dict[str, Any] = {"near": [], "far": [], "numbers": [], "pairs": []}
+    assert hunt.look([0], focus, Random(7), least=800) is None
+    assert hunt.reached >= 800
+
+
 def test_a_call_that_uses_up_its_processor_time_is_ended() -> None:
     code = "import signal\nfrom migrate_tools.parity import hanging\nhanging.install()\n"
     code += "try:\n    with hanging.within(0.2):\n        while True:\n            try:\n                pass\n"

@@ -29,8 +29,8 @@ PLANS = 12
 LONGEST = 20_000
 SHORT = 2000
 GROWN = 60
-MOST_HANGING = 3
-"""Calls of the right version that do not end, after which no more inputs are tried."""
+MOST_HANGING, HANGING_SHARE = 3, 0.01
+"""Calls of the right version that do not end, and share of all, after which no more inputs are tried."""
 ROW_CHANGED = 0.35
 """Share of the inputs whose row is changed too."""
 FIELD_LOST, KEY_LOST = 0.3, 0.15
@@ -155,7 +155,7 @@ class Hunt:
             right = self._run(made, "right")
             if right.outcome == hanging.OUTCOME:
                 hangs += 1
-                if hangs > MOST_HANGING:
+                if hangs > MOST_HANGING + HANGING_SHARE * self.tried:
                     break
                 continue
             faulty = right if right.noting and not right.seen else self._run(made, "faulty")
