@@ -17,7 +17,9 @@ from migrate_tools.parity.variants import Variant, texts_for
 MOST_REPEATS = 60
 """Repeats of a counted text, at most; larger numbers are lengths."""
 VALUE = "42"
+"""What patterns are filled with to see where they want the value."""
 OWN_WRAPPERS, LONGEST_WRAPPER = 4, 200
+"""Wrappers that are made of patterns, and their characters, at most."""
 OPENING = "first this, then that"
 """What stands in blocks before the one with the value."""
 Answers = Sequence[list[str]]
