@@ -75,6 +75,12 @@ def _no_power(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def undirected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directed search takes most of a small comparison; it has tests of its own."""
+    monkeypatch.setattr(oracle.directed, "search", lambda *_, **__: oracle.directed.Told())
+
+
+@pytest.fixture
 def bench(tmp_path: Path, sandbox: Sandbox) -> Callable[..., Bench]:
     """Builds a Bench from the text of a scorer and of its port (the same text when none is given)."""
 

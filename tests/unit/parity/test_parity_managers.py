@@ -18,6 +18,8 @@ from migrate_tools.relax.special_tokens import QWEN
 from migrate_tools.verl.manager_added import told_keys
 from migrate_tools.verl.source import wheel
 
+pytestmark = pytest.mark.usefixtures("undirected")
+
 SCORERS = """
 import json
 

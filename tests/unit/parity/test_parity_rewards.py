@@ -9,7 +9,7 @@ import pytest
 from migrate_tools.model import Overlong
 from parity_wrapper import WRAPPER
 
-pytestmark = pytest.mark.jail
+pytestmark = [pytest.mark.jail, pytest.mark.usefixtures("undirected")]
 
 SIMPLE = """
     def compute_score(data_source, solution_str, ground_truth, extra_info=None):
