@@ -21,6 +21,9 @@ from migrate_tools.parity.pattern_mutants import pattern_mutants
 from migrate_tools.parity.row_changes import DROP, RowChange, applied, leaves
 from migrate_tools.parity.sandbox_data import load_rows
 
+FOCUS: dict[str, Any] = {"near": [], "far": [], "numbers": [], "pairs": []}
+"""Nothing is known of the change."""
+
 
 def test_every_part_of_a_pattern_is_changed() -> None:
     made = set(pattern_mutants(r"Total\s*:\s*([-+]?\d[\d,]*(?:\.\d+)?)|x"))
@@ -122,7 +125,7 @@ def _hunted(code: str, faulty: str, row: dict[str, Any], raws: list[str]) -> tup
         hunt.add(Candidate(0, raw), run(Candidate(0, raw), "right").outcome)
     places = list(range(len(raws)))
     assert hunt.killer(places) is None
-    return hunt, hunt.look(places, {"near": [], "far": [], "numbers": [], "pairs": []}, Random(7))
+    return hunt, hunt.look(places, FOCUS, Random(7))
 
 
 LABEL = 'row["reward_model"]["ground_truth"]'
@@ -170,12 +173,11 @@ def test_more_is_tried_where_few_inputs_reach_the_change() -> None:
         seen = ["1"] if len(candidate.raw) % 2 else []
         return Result(("value", "1.0", "", True), seen, (), True)
 
-    focus: dict[str, Any] = {"near": [], "far": [], "numbers": [], "pairs": []}
     tried = {}
     for least in (0, 800):
         hunt = Hunt([{"reward_model": {"ground_truth": "48"}, "extra_info": {}}], [], [], [], run)
         hunt.add(Candidate(0, "12"), ("value", "1.0", "", True))
-        assert hunt.look([0], focus, Random(7), 1.2, least=least) is None
+        assert hunt.look([0], FOCUS, Random(7), 1.2, least=least) is None
         tried[least] = hunt.tried
         assert least <= hunt.reached < hunt.tried
     assert tried[0] == 1080 < tried[800] < 2160
@@ -242,7 +244,7 @@ def test_numbers_that_were_compared_are_made_equal() -> None:
     hunt = Hunt([{"reward_model": {"ground_truth": "x"}}], [], [], [], run)
     hunt.add(Candidate(0, "12"), run(Candidate(0, "12"), "right").outcome)
     assert space.compared == [(12, 7310)]
-    found = hunt.look([0], {"near": [], "far": [], "numbers": [], "pairs": []}, Random(1))
+    found = hunt.look([0], FOCUS, Random(1))
     assert found is not None
     assert found.raw == "7310"
 
@@ -257,7 +259,7 @@ def test_inputs_that_never_end_are_passed_over() -> None:
     hunt = Hunt([{"reward_model": {"ground_truth": "48"}, "extra_info": {}}], [], [], [], run)
     for raw in ("48", "12"):
         hunt.add(Candidate(0, raw), ("value", "1.0", "", True))
-    assert hunt.look([0, 1], {"near": [], "far": [], "numbers": [], "pairs": []}, Random(7)) is None
+    assert hunt.look([0, 1], FOCUS, Random(7)) is None
     assert hunt.tried < 10
 
 
@@ -271,8 +273,7 @@ def test_a_search_bears_a_few_inputs_that_never_end() -> None:
 
     hunt = Hunt([{"reward_model": {"ground_truth": "48"}, "extra_info": {}}], [], [], [], run)
     hunt.add(Candidate(0, "48"), ("value", "1.0", "", True))
-    focus: dict[str, Any] = {"near": [], "far": [], "numbers": [], "pairs": []}
-    assert hunt.look([0], focus, Random(7), least=800) is None
+    assert hunt.look([0], FOCUS, Random(7), least=800) is None
     assert hunt.reached >= 800
 
 

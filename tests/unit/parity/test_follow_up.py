@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from migrate_tools.model import MultiTurn
-from migrate_tools.parity import compare, oracle, power, told
+from migrate_tools.parity import compare, power, told
 from migrate_tools.parity.frozen import FrozenCases
 from migrate_tools.parity.row_changes import RowChange, leaves, split, told_after
 from parity_wrapper import WRAPPER
@@ -35,10 +35,9 @@ TELLING = WRAPPER.replace(
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
+def few(monkeypatch: pytest.MonkeyPatch, undirected: None) -> None:
     """Power is measured, on cases that were not looked for."""
     monkeypatch.setattr(compare, "POWER_SECONDS", 60.0)
-    monkeypatch.setattr(oracle.directed, "search", lambda *_, **__: oracle.directed.Told())
 
 
 def weakened(made: Any, monkeypatch: pytest.MonkeyPatch, kept: Callable[[dict[str, Any]], bool]) -> FrozenCases:

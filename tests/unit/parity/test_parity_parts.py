@@ -329,7 +329,7 @@ def test_markers_of_the_scorer_s_own_patterns_are_wrappers() -> None:
     )
     mined = mine.mine([source])
     assert mined.sought == (r"Total\s*:\s*(\d+)(%)?", r"#### (\d+)")
-    assert pools.own_wrappers(mined) == ["Total:{a}"]  # "####" is among the usual ones, what is taken out is none
+    assert pools.own_wrappers(mined) == ("Total:{a}",)  # "####" is among the usual ones, what is taken out is none
     spec = RewardSpec(kind="custom")
     lengths = [draft.raw for draft in pools.lengths([["7"]], mined, spec)]
     assert any(text.startswith("Total:7\n") and len(text) == 240 for text in lengths)

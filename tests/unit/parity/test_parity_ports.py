@@ -86,11 +86,11 @@ def test_a_small_budget_is_enough_for_a_small_scorer(
     assert result.evidence["accepted"] >= 0.25
 
 
+@pytest.mark.usefixtures("undirected")
 def test_cases_that_see_too_little_fail_an_equal_port_and_show_what_they_miss(
     bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compare, "POWER_SECONDS", 30.0)
-    monkeypatch.setattr(oracle.directed, "search", lambda *_, **__: oracle.directed.Told())
     monkeypatch.setattr(power, "ask", lambda *_: None)  # no follow-up cases
     made = bench(TWO_WAYS)
     frozen = made.freeze(cases=40)

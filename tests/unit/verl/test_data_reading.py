@@ -296,19 +296,22 @@ def test_the_reward_itself_gives_the_contract(tmp_path: Path) -> None:
     assert extra["weight"] != 0
 
 
+def made_up(tmp_path: Path, reward: str) -> DataSpec:
+    """What is made up for a reward whose data are not at hand."""
+    write(tmp_path, {"reward.py": reward})
+    return read(tmp_path, {"data.train_files": "/x/unknown.parquet"})[0]
+
+
 def test_made_up_labels_have_texts_of_their_own_and_both_truths(tmp_path: Path) -> None:
-    write(
+    spec = made_up(
         tmp_path,
-        {
-            "reward.py": "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
-            "    wanted = ground_truth.get('has_error', False)\n"
-            "    if wanted != ('error' in solution_str) or extra_info.get('no_think', False):\n"
-            "        return 0.0\n"
-            "    wrong, right = ground_truth['wrong_sentence'], ground_truth['corrected_sentence']\n"
-            "    return float(wrong in solution_str) + float(right in solution_str)\n"
-        },
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    wanted = ground_truth.get('has_error', False)\n"
+        "    if wanted != ('error' in solution_str) or extra_info.get('no_think', False):\n"
+        "        return 0.0\n"
+        "    wrong, right = ground_truth['wrong_sentence'], ground_truth['corrected_sentence']\n"
+        "    return float(wrong in solution_str) + float(right in solution_str)\n",
     )
-    spec, _ = read(tmp_path, {"data.train_files": "/x/unknown.parquet"})
     truths = [row["reward_model"]["ground_truth"] for row in spec.example_rows]
     assert {truth.get("has_error") for truth in truths} >= {True, False}
     assert {row["extra_info"].get("no_think") for row in spec.example_rows} >= {True, False}
@@ -317,18 +320,15 @@ def test_made_up_labels_have_texts_of_their_own_and_both_truths(tmp_path: Path) 
 
 
 def test_a_label_that_the_reward_takes_for_a_bool_is_one(tmp_path: Path) -> None:
-    write(
+    spec = made_up(
         tmp_path,
-        {
-            "reward.py": "def known(text, found: bool):\n"
-            "    return float(('unknown' in text) != found)\n\n\n"
-            "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
-            "    if ground_truth['open'] is True:\n"
-            "        return 0.5\n"
-            "    return known(solution_str, ground_truth.get('found', None))\n"
-        },
+        "def known(text, found: bool):\n"
+        "    return float(('unknown' in text) != found)\n\n\n"
+        "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+        "    if ground_truth['open'] is True:\n"
+        "        return 0.5\n"
+        "    return known(solution_str, ground_truth.get('found', None))\n",
     )
-    spec, _ = read(tmp_path, {"data.train_files": "/x/unknown.parquet"})
     truths = [row["reward_model"]["ground_truth"] for row in spec.example_rows]
     assert {truth.get("found") for truth in truths} == {True, False, None}  # None: the key is left out
     assert {truth["open"] for truth in truths} == {True, False}

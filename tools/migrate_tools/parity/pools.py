@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,7 +40,8 @@ class Draft:
     """The model wrote its end token."""
 
 
-def own_wrappers(mined: Mined) -> list[str]:
+@functools.lru_cache(maxsize=8)
+def own_wrappers(mined: Mined) -> tuple[str, ...]:
     """Wrappers as the scorer's patterns ask for them, where the usual ones have none that it finds."""
     made: dict[str, None] = {}
     for turn in (0, 2):
@@ -49,7 +51,7 @@ def own_wrappers(mined: Mined) -> list[str]:
                 made.setdefault(text.replace("{", "{{").replace("}", "}}").replace(VALUE, "{a}"))
     known = [forms.wrap(wrapper, VALUE, "") for wrapper in forms.WRAPPERS]
     new = [wrapper for wrapper in made if not any(forms.wrap(wrapper, VALUE, "") in text for text in known)]
-    return new[:OWN_WRAPPERS]
+    return tuple(new[:OWN_WRAPPERS])
 
 
 def _mixed(own: Sequence[str], usual: Sequence[str]) -> list[str]:
