@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -47,6 +48,44 @@ def test_where_nothing_is_counted_the_limit_is_wall_time(monkeypatch: pytest.Mon
     monkeypatch.setattr(strays, "descendants", lambda: {2**22 + 1})  # no such process
     limit = pace.Limit((), 0.0, 2.0)
     assert (limit.over(1.9), limit.over(2.1)) == (False, True)
+
+
+def test_what_a_worker_said_just_before_its_end_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end_first(child: int) -> bool:
+        """The worker ends between the look for its words and the look whether it is there."""
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT) is not None
+
+    def make() -> supervise.Runner:
+        def run(item: int) -> dict[str, Any]:
+            time.sleep(0.2)
+            return {"kind": "value", "score": item}
+
+        return run
+
+    monkeypatch.setattr(supervise, "_gone", end_first)
+    records = supervise.run_items(range(3), make, item_seconds=20, total_seconds=60)
+    assert records == {item: {"kind": "value", "score": item} for item in range(3)}
+
+
+def test_a_record_that_came_while_the_watching_side_had_no_processor_is_no_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    late = pace.Limit.over
+
+    def slow(limit: pace.Limit, now: float) -> bool:
+        time.sleep(0.5)
+        return late(limit, time.monotonic())
+
+    def make() -> supervise.Runner:
+        def run(item: int) -> dict[str, Any]:
+            time.sleep(0.2)
+            return {"kind": "value", "score": item}
+
+        return run
+
+    monkeypatch.setattr(pace.Limit, "over", slow)
+    records = supervise.run_items(range(3), make, item_seconds=0.3, total_seconds=60)
+    assert records == {item: {"kind": "value", "score": item} for item in range(3)}
 
 
 def test_loading_the_scorer_takes_nothing_from_the_time_for_its_cases() -> None:

@@ -147,8 +147,9 @@ def _watch(
     """
     current: int | None = None
     buffer = b""
+    gone = False
     while True:
-        ready, _, _ = select.select([reader], [], [], 0.05)
+        ready = _readable(reader, 0.05)
         chunk = os.read(reader, 1 << 16) if ready else b""
         for line in (lines := (buffer + chunk).split(b"\n"))[:-1]:
             message = json.loads(line)
@@ -166,18 +167,21 @@ def _watch(
                 records[message["item"]] = message["record"]
                 current = None
         buffer = lines[-1]
-        if ready and not chunk or not ready and _gone(child):
+        if not chunk and (ready or gone):
             lost = next((item for item in items if item not in records), None) if current is None else current
             if lost is not None:
                 records[lost] = {"kind": "died", "error": "the process ended"}
             return current
+        gone = not ready and _gone(child)
+        if gone:
+            continue  # what it said just before its end is still to be read
         now = time.monotonic()
         if not ready and memory.exceeded(now):
             lost = next((item for item in items if item not in records), None) if current is None else current
             if lost is not None:
                 records[lost] = {"kind": "died", "error": "it needs too much memory"}
             return current
-        if limit.over(now):
+        if limit.over(now) and not _readable(reader, 0):
             if current is None and items[0] not in records:
                 records[items[0]] = {"kind": "setup", "error": "loading the reward did not end"}
                 return None
@@ -186,6 +190,11 @@ def _watch(
             return current
         if current is None and budget.over():
             return None
+
+
+def _readable(reader: int, seconds: float) -> bool:
+    """True when there is something to read, or nothing will come any more; waits so long at most."""
+    return bool(select.select([reader], [], [], seconds)[0])
 
 
 class _MemoryWatch:
