@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
-from migrate_tools.parity import faults, power
+from migrate_tools.parity import faults, power, settled
 from migrate_tools.parity.beyond import beyond_a_case
 from migrate_tools.parity.mutation import Code
 
@@ -370,9 +372,92 @@ def test_a_number_that_is_whole_is_the_same_as_a_float() -> None:
 
 def test_a_default_that_the_launch_never_leaves_to_be_used() -> None:
     source = "def f(x):\n    return g(os.environ.get('A', 'u'), os.environ.get('B', 'v'), x.get('A', 'w'))"
-    code = Code(source, environment={"A"})
+    code = Code(source, environment={"A": "1"})
     found = [item for item in faults.seed_faults(code) if item.operator == "other default"]
     assert {item.before: item.equivalent for item in found} == {"'u'": "the launch sets A", "'v'": "", "'w'": ""}
+
+
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [
+        ("x in [0, False]", {"an equal entry stays"}),
+        ("x not in (1.0, 1, True)", {"an equal entry stays"}),
+        ("x in [0, 1]", {""}),
+        ("x in (0, '0')", {""}),
+        ("len([0, False]) > x", {""}),
+        ("[0, False] in x", {""}),
+    ],
+)
+def test_an_entry_is_missed_only_where_none_is_equal(condition: str, why: set[str]) -> None:
+    assert rules(f"def f(x):\n    return 1.0 if {condition} else 0.0", "entry lost") == why
+
+
+SETTLED = """
+import os
+DEBUG = os.environ.get("DEBUG", "no").lower() == "true"
+KIND = os.environ["KIND"].upper()
+def f(x, extra_info=None):
+    score = 1.0 if x.lower() == "a" else 0.0
+    if KIND == "OTHER":
+        score = extra_info["weight"]
+    elif DEBUG:
+        print(extra_info)
+    return g(x, extra_info=extra_info) if os.getenv("KIND").lower() == "plain" else extra_info
+def g(x, extra_info):
+    return x
+"""
+LAUNCH = {"DEBUG": "False", "KIND": "Plain"}
+
+
+def folds(source: str, environment: dict[str, str]) -> list[str]:
+    code = Code(source, environment=environment)
+    found = [item for item in faults.seed_faults(code) if item.operator == "case folding dropped"]
+    return [item.equivalent for item in sorted(found, key=lambda item: item.line)]
+
+
+def test_what_the_launch_settles_is_the_same_after_a_change_that_leaves_it_so() -> None:
+    assert folds(SETTLED, LAUNCH) == ["the launch sets DEBUG", "", "", ""]  # "Plain" is not "PLAIN", nor "plain"
+    assert folds(SETTLED, {"DEBUG": "TRUE", "KIND": "PLAIN"}) == ["", "the launch sets KIND", "", ""]
+    assert set(folds(SETTLED, {"KIND": "<secret removed>"})) == {""}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("def f(", "os.environ.setdefault('DEBUG', '1')\ndef f("),
+        ("def f(", "load_dotenv()\ndef f("),
+        ("def f(", "environment = os.environ\ndef f("),
+        ("def f(", "os.environ['KIND'] = 'other'\ndef f("),
+    ],
+)
+def test_nothing_is_settled_where_the_module_changes_the_environment(old: str, new: str) -> None:
+    assert set(folds(SETTLED.replace(old, new, 1), LAUNCH)) == {""}
+
+
+@pytest.mark.parametrize(
+    ("source", "environment", "branches"),
+    [
+        (SETTLED, LAUNCH, [True, True, False, True]),
+        (SETTLED, {**LAUNCH, "DEBUG": "true"}, [True, False, False, True]),
+        (SETTLED, {**LAUNCH, "KIND": "other"}, [False, True, True, False]),
+        (SETTLED, {"DEBUG": "False"}, [False, True, False, False]),
+        (SETTLED.replace("def g(", "def other():\n    global DEBUG\n    DEBUG = True\ndef g("), LAUNCH,
+         [True, False, False, True]),
+        (SETTLED.replace("def g(", "from settings import DEBUG\ndef g("), LAUNCH, [True, False, False, True]),
+        (SETTLED.replace("def g(", "sys.modules[__name__].KIND = 'OTHER'\ndef g("), LAUNCH,
+         [False, True, False, True]),
+        (SETTLED.replace("extra_info=None)", "extra_info=None, KIND=1)"), LAUNCH, [False, True, False, True]),
+    ],
+)  # fmt: skip
+def test_branches_that_the_launch_rules_out(source: str, environment: dict[str, str], branches: list[bool]) -> None:
+    code = Code(source, environment=environment)
+    uses = [
+        node
+        for node in ast.walk(code.functions["f"])
+        if isinstance(node, ast.Name) and node.id == "extra_info" and isinstance(node.ctx, ast.Load)
+    ]
+    found = {(node.lineno, node.col_offset): settled.never_runs(code, node) for node in uses}
+    assert [found[place] for place in sorted(found)] == branches
 
 
 SAME = """

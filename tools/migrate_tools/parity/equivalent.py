@@ -34,6 +34,7 @@ from migrate_tools.parity.equivalent_swap import treated_alike
 from migrate_tools.parity.equivalent_text import gives_back_what_it_gets, not_there_to_remove
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
 from migrate_tools.parity.outcomes import is_truth, is_whole
+from migrate_tools.parity.settled import settled_by_the_launch
 from migrate_tools.parity.value_before import constant_of, default_of, never_given
 
 BLANKS = frozenset({"strip", "lstrip", "rstrip"})
@@ -88,6 +89,19 @@ def one_number(code: Code, edit: Edit) -> str:
         return ""
     one, other = _constant(edit.node), _constant(ast.parse(edit.text, mode="eval").body)
     return "the same number" if one is not None and one == other else ""
+
+
+def equal_entry_stays(code: Code, edit: Edit) -> str:
+    """An entry lost of a list that is only asked whether it holds something, where an equal one stays: 0, False."""
+    node, parent = edit.node, code.parents.get(edit.node)
+    asked = isinstance(parent, ast.Compare) and parent.comparators == [node]
+    if edit.operator != "entry lost" or not asked or not isinstance(parent.ops[0], (ast.In, ast.NotIn)):  # type: ignore[union-attr]
+        return ""
+    try:
+        before, after = ast.literal_eval(code.segment(node)), ast.literal_eval(edit.text)
+    except (ValueError, SyntaxError):
+        return ""
+    return "an equal entry stays" if all(item in after for item in before) else ""
 
 
 def _constant(node: ast.expr) -> float | None:
@@ -258,12 +272,14 @@ RULES = (
     never_none,
     default_never_used,
     set_by_the_launch,
+    settled_by_the_launch,
     row_never_read,
     told_but_unread,
     filled_in_again,
     blanks_are_skipped,
     same_number,
     one_number,
+    equal_entry_stays,
     keyword_is_default,
     value_unused,
     only_one_item,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from migrate_tools.parity.faults_wiring import wrapper_names
 from migrate_tools.parity.mutation import Code, Edit, call_name, text
+from migrate_tools.parity.settled import never_runs
 from migrate_tools.parity.value_before import is_stored
 
 EXTRA = "extra_info"
@@ -86,10 +87,11 @@ def _manager_keys(code: Code) -> frozenset[str]:
 
 
 def _uses(code: Code) -> Iterator[ast.Name]:
-    """Every place where the scorer's functions use extra_info."""
+    """Every place where the scorer's functions use extra_info, save in branches that the launch rules out."""
     for function in (node for name, node in code.functions.items() if name not in wrapper_names(code)):
         for node in ast.walk(function):
-            if isinstance(node, ast.Name) and node.id == EXTRA and isinstance(node.ctx, ast.Load):
+            read = isinstance(node, ast.Name) and node.id == EXTRA and isinstance(node.ctx, ast.Load)
+            if isinstance(node, ast.Name) and read and not never_runs(code, node):
                 yield node
 
 

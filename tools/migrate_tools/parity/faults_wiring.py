@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from migrate_tools.parity.mutation import FUNCTIONS, Code, Edit, FunctionNode, call_name, number, text
 from migrate_tools.parity.outcomes import returns_whole
+from migrate_tools.parity.settled import never_runs
 
 HOOK = "reward_func"
 WRAPPER_MARK = "\n# --- reward manager\n"
@@ -142,13 +143,17 @@ def _default_source(code: Code) -> str | None:
 
 
 def _never_read(code: Code, name: str) -> str:
-    """Why a parameter does not matter: the functions of the scorer only pass it on under its own name, if at all."""
+    """Why a parameter does not matter: the functions of the scorer only pass it on under its own name, if at all.
+
+    What stands in branches that the launch rules out does not count.
+    """
     functions = [node for own, node in code.functions.items() if own not in wrapper_names(code)]
     loads = [item for function in functions for item in ast.walk(function) if isinstance(item, ast.Name)]
     names = (name, f"{name}s")
     if any(item.id == "kwargs" for item in loads) and not _declared(functions, name):
         return ""
     used = [item for item in loads if item.id in names and isinstance(item.ctx, ast.Load)]
+    used = [item for item in used if not never_runs(code, item)]
     read = [item for item in used if not (_passed_on(code, item) or item.id != name and _taken_apart(code, item, name))]
     return "" if read else f"the scorer does not read {name}"
 

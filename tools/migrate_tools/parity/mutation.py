@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -67,14 +67,14 @@ class Code:
         *,
         text_labels: bool = False,
         sources: Collection[str] = (),
-        environment: Collection[str] = (),
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """Of the rows: `text_labels`, every label is a text; `sources`, their data sources when all are known.
 
-        `environment`: variables that the launch sets.
+        `environment`: the variables that the launch sets.
         """
         self.source, self.text_labels, self.sources = source, text_labels, frozenset(sources)
-        self.environment = frozenset(environment)
+        self.environment = dict(environment or {})
         self.tree = ast.parse(source)
         self._rows = source.encode().split(b"\n")
         self._starts = [0]
