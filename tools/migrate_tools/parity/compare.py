@@ -171,6 +171,7 @@ def _evidence(
         "manager": meta.get("manager_check"),
         "plumbing_only": meta["tape"] is not None,
         "writes": meta.get("writes", []),
+        "absent": meta.get("absent", []),
         "lists": _lists(news, answer["groups"]),
         "batch": _batches(olds, meta["groups"]),
     }
@@ -305,6 +306,8 @@ def _summary(frozen: FrozenCases, evidence: dict[str, Any]) -> str:
         parts.append("rows made up from the data contract")
     if evidence["writes"]:
         parts.append(f"the reward makes files or folders of its own ({', '.join(evidence['writes'])})")
+    if evidence["absent"]:
+        parts.append(f"no case asks for {', '.join(evidence['absent'])}, not installed here")
     if evidence["cut"]:
         parts.append(evidence["cut"])
     if evidence["not_run"]:

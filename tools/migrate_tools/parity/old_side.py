@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from migrate_tools.parity import children, clock, manager_check, managers, stubs, supervise, told
+from migrate_tools.parity import absent, children, clock, manager_check, managers, stubs, supervise, told
 from migrate_tools.parity.moved import load_file
 from migrate_tools.parity.probes import Notes, compile_probed
 from migrate_tools.parity.sandbox_data import load_cases, load_rows
@@ -81,6 +81,7 @@ def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, A
     """Loads the scorer in this process; the runner scores one case."""
     if seed:
         clock.shift(CLOCK_STEP)
+    missed = absent.Watch(job.get("absent", ()))
     function, manager, loop = prepare(job)
     own = manager_check.runner(job, function, loop) if manager.name == managers.CUSTOM else None
     tape = None
@@ -95,6 +96,7 @@ def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, A
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed(1000 * seed + index)
         stubs.used.clear()
+        missed.begin()
         if tape is not None:
             tape.begin()
         call = managers.Call(rows[case["row"]], case["old"], case["length"], told.read(case["told"]))
@@ -105,8 +107,8 @@ def make_runner(job: Mapping[str, Any], rows: list[Any], cases: list[dict[str, A
             record = {"kind": "missing", "error": str(error)}
         except Exception as error:
             record = {"kind": "exception", "error": supervise.describe(error)}
-        if stubs.used:
-            record = {"kind": "missing", "error": stubs.used[0]}
+        if name := missed.asked() or next(iter(stubs.used), ""):
+            record = {"kind": "missing", "error": name}
         if tape is not None:
             record["requests"] = tape.seen()
         return record

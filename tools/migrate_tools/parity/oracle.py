@@ -78,7 +78,8 @@ def freeze(
     meta |= {"rollouts": {}, "cut": "", "made_rows": 0, "telling": []}
     if reason := oldjob.not_checkable(recipe, launch):
         return close(folder, {**meta, "reason": reason}, [], [])
-    if missing := sources.missing_packages():
+    missing, meta["absent"] = sources.missing_packages()
+    if missing:
         return close(folder, {**meta, "reason": missing_reason(missing), "missing": missing}, [], [])
     keys, seeds = told_keys(launch), budget.cases * SEED_PERCENT // 100
     given = prepare(launch, sources.mined, folder, cases=seeds, budget=budget.cases, logs=logs, keys=keys)
@@ -178,9 +179,9 @@ def _with_class(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _loading(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What of the third-party packages is loaded before the first case, what only as a stand-in; files it makes; what a
-    rollout tells."""
-    found = {name: meta.get(name, []) for name in ("imports", "stand_ins", "writes")}
+    """What of the third-party packages is loaded before the first case, what only as a stand-in, what is not there;
+    files it makes; what a rollout tells."""
+    found = {name: meta.get(name, []) for name in ("imports", "stand_ins", "writes", "absent")}
     return {**found, "told": meta.get("told", told.NOTHING)}
 
 

@@ -49,11 +49,13 @@ class Sources:
         found = set(imported_modules(ast.parse(self.code))) if self.code else set[str]()
         return sorted(name for name in found if name.partition(".")[0] in self._third_party)
 
-    def missing_packages(self) -> list[str]:
-        """Third-party packages that the reward imports and this machine lacks."""
+    def missing_packages(self) -> tuple[list[str], list[str]]:
+        """Third-party packages that this machine lacks: what loading the reward imports, and what only its calls do."""
         names = {name.partition(".")[0] for name in self._third_party}
         wanted = names - set(sys.stdlib_module_names) - HEAVY - CLIENTS - {"verl", "recipe"}
-        return sorted(name for name in wanted if importlib.util.find_spec(name) is None)
+        missing = {name for name in wanted if importlib.util.find_spec(name) is None}
+        loaded = {name.partition(".")[0] for name in imported_modules(ast.parse(self.code), loading=True)}
+        return sorted(missing & loaded), sorted(missing - loaded)
 
     def beside(self) -> list[str]:
         """Frameworks that the file of the reward may import, the reward itself has no use for: none when unsure."""

@@ -39,6 +39,8 @@ def judge(old: Mapping[str, Any], new: Mapping[str, Any], known: Collection[str]
         return CaseVerdict("mismatch", f"the new reward breaks the oracle's rule: {new.get('error')}")
     if new["kind"] == "skipped" or old["kind"] == "skipped":
         return CaseVerdict("not_run", "no time left")
+    if old["kind"] == "missing":
+        return CaseVerdict("not_run", f"the old reward needs {old['error']}, not installed here")
     if not old.get("stable", True):
         return CaseVerdict("unstable", "the old reward answers differently on a second run")
     if old["kind"] in ("timeout", "died"):

@@ -65,8 +65,12 @@ def third_party_imports(code: str) -> tuple[str, ...]:
     return tuple(sorted(root for root in roots if root and root not in sys.stdlib_module_names))
 
 
-def imported_modules(tree: ast.AST) -> Iterator[str]:
-    """Dotted names of the imported modules; relative imports and those for type checkers are left out."""
+def imported_modules(tree: ast.AST, *, loading: bool = False) -> Iterator[str]:
+    """Dotted names of the imported modules; relative imports and those for type checkers are left out.
+
+    Args:
+        loading: only those that are imported while the module is loaded, not inside its functions.
+    """
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
@@ -76,6 +80,8 @@ def imported_modules(tree: ast.AST) -> Iterator[str]:
             yield node.module or ""
         elif isinstance(node, ast.If) and _text(node.test).endswith("TYPE_CHECKING"):
             stack.extend(node.orelse)
+            continue
+        elif loading and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
         stack.extend(ast.iter_child_nodes(node))
 
