@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from migrate_tools import __version__
 from migrate_tools.errors import UsageError
+from migrate_tools.folders import PYTHON_CACHE, TOOL_FOLDERS
 from migrate_tools.model import Frozen, Mode
 from migrate_tools.verl.secrets import redact, redact_variable
 
@@ -18,7 +19,7 @@ from migrate_agent.llm_settings import LlmSettings
 
 HASHED_WHOLE = 8 << 20
 """Files up to this many bytes count with their content; larger ones with size, head and tail."""
-SKIPPED_FOLDERS = {".git", "__pycache__", ".venv", "node_modules"}
+SKIPPED_FOLDERS = TOOL_FOLDERS | {PYTHON_CACHE}
 
 
 class RunRequest(Frozen):

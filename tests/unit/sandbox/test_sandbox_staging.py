@@ -63,6 +63,17 @@ def test_nothing_is_laid_over_another_mount(tree: Path, tmp_path: Path) -> None:
     assert shown(tree, "/project", Mount(other, "/project/open")) == {"/project": "tree", "/project/open": "copy"}
 
 
+def test_folders_of_tools_are_neither_copied_nor_searched(tree: Path) -> None:
+    for name in (".venv", ".git", ".hypothesis"):
+        (tree / name / "below").mkdir(parents=True)
+        (tree / name / "below" / "b.txt").touch(mode=0o600)
+    with staged((Mount(tree, "/project"),), STRANGER, STRANGER) as ready:
+        assert [mount.target for mount in ready] == ["/project"]
+    tree.chmod(0o700)
+    with staged((Mount(tree, "/project"),), STRANGER, STRANGER) as (copy,):
+        assert sorted(path.name for path in copy.source.iterdir()) == ["open"]
+
+
 def test_a_closed_tree_is_copied_as_a_whole(tree: Path) -> None:
     tree.chmod(0o700)
     assert shown(tree) == {"/project": "copy"}

@@ -9,13 +9,14 @@ import os
 import shutil
 from pathlib import Path
 
+from migrate_tools.folders import PYTHON_CACHE, TOOL_FOLDERS
 from migrate_tools.sandbox import Mount
 
 ORIGINS = "/originals"
 """Where the originals are inside the sandbox."""
 SMALL = 1 << 20
 """Bytes of a file that is copied, at most."""
-SKIPPED = frozenset({".git", "__pycache__", "node_modules", ".venv", "venv"})
+SKIPPED = TOOL_FOLDERS | {PYTHON_CACHE}
 
 
 def writable_mounts(source: Path, target: str, place: Path) -> tuple[Mount, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from migrate_tools.parity import forms
+from migrate_tools.parity.draws import reproducible
 
 LONGEST = 2000
 """Characters of a drawn text, at most."""
@@ -184,7 +185,8 @@ def _collected(strategy: Any, count: int) -> list[Any]:
         found.append(value)
 
     run: Callable[[], None] = collect
-    run()
+    with reproducible():
+        run()
     return found
 
 

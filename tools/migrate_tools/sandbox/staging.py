@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from migrate_tools.errors import MachineError
+from migrate_tools.folders import TOOL_FOLDERS
 from migrate_tools.sandbox import owner
 from migrate_tools.sandbox.api import Mount
 from migrate_tools.sandbox.layout import python_mounts
@@ -100,7 +101,7 @@ def _below(path: Path) -> Iterator[Path]:
 
 def _closed(path: Path) -> list[Path]:
     """The topmost entries of a tree, or `path` itself, that some user may not read; a folder where many of its files
-    are such. Links say nothing: what they point to is mounted or absent.
+    are such. Links say nothing: what they point to is mounted or absent. Nor do folders of tools, which may be large.
     """
     mode = path.stat().st_mode
     if not stat.S_ISDIR(mode):
@@ -114,6 +115,8 @@ def _closed(path: Path) -> list[Path]:
             if entry.is_symlink():
                 continue
             if entry.is_dir(follow_symlinks=False):
+                if entry.name in TOOL_FOLDERS:
+                    continue
                 below += _closed(Path(entry.path))
             elif entry.is_file(follow_symlinks=False) and not entry.stat(follow_symlinks=False).st_mode & stat.S_IROTH:
                 files.append(Path(entry.path))
@@ -121,12 +124,13 @@ def _closed(path: Path) -> list[Path]:
 
 
 def _open_copy(source: Path, target: Path) -> Path:
-    """Copies what we ourselves may read; sockets, pipes and devices are left out."""
+    """Copies what we ourselves may read; sockets, pipes, devices and folders of tools are left out."""
     if not source.is_dir():
         shutil.copyfile(source, target)
         target.chmod(0o444 | source.stat().st_mode & 0o111)
         return target
     for folder, folders, files in os.walk(source):
+        folders[:] = [name for name in folders if name not in TOOL_FOLDERS]
         place = target / Path(folder).relative_to(source)
         place.mkdir()
         for name in (*files, *(name for name in folders if Path(folder, name).is_symlink())):

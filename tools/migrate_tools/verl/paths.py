@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
+from migrate_tools.folders import PYTHON_CACHE, TOOL_FOLDERS
 from migrate_tools.model import Recipe
 
-SKIPPED_FOLDERS = frozenset(
-    {".git", "__pycache__", "node_modules", ".venv", "venv", "site-packages", ".mypy_cache", ".pytest_cache", "wandb"}
-)
+SKIPPED_FOLDERS = TOOL_FOLDERS | {PYTHON_CACHE, "site-packages", "wandb"}
 MAX_FILES = 20_000
 Names: TypeAlias = dict[Path, dict[str, list[Path]]]
 """Folder -> name -> the files of that name below it."""

@@ -10,11 +10,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from migrate_tools.verl.known_data import TruthKind
+from migrate_tools.verl.paths import walk
 
 FIELDS = ("data_source", "prompt", "reward_model", "extra_info")
 STRING_METHODS = frozenset({"strip", "replace", "lower", "upper", "format", "join", "group"})
 MAX_FILES = 200
-SKIPPED_FOLDERS = frozenset({"__pycache__", ".git", "node_modules", "site-packages", "build", "dist"})
+BUILT = frozenset({"build", "dist"})
+"""Folders with copies of scripts."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ def prep_scripts(roots: Iterable[Path]) -> Iterator[Path]:
     count = 0
     seen: set[Path] = set()
     for root in roots:
-        for path in sorted(root.rglob("*.py")) if root.is_dir() else ():
-            if count >= MAX_FILES or SKIPPED_FOLDERS & set(path.parts) or path in seen:
+        for path in sorted(item for item in walk(root) if item.suffix == ".py"):
+            if count >= MAX_FILES or BUILT & set(path.relative_to(root).parts) or path in seen:
                 continue
             seen.add(path)
             count += 1
