@@ -208,6 +208,18 @@ def test_batch_function_gets_lists_and_its_length_is_checked(reward: Any) -> Non
     assert samples[1].metadata["reward_error"] == "the scorer returned 1 values for 2 responses"
 
 
+@pytest.mark.parametrize("answer", ["1 // (len(b) - 1)", "None if b == '5' else 1.0"])
+def test_a_response_that_fails_in_a_batch_takes_no_reward_from_the_others(reward: Any, answer: str) -> None:
+    code = (
+        "def compute_score(data_sources, solution_strs, ground_truths, extra_infos):\n"
+        f"    return [{answer} for b in solution_strs]\n"
+    )
+    samples = [FakeSample("40", "4"), FakeSample("5", "4"), FakeSample("60", "4")]
+    rewards = reward(code, launch=make_launch(manager="batch"))(samples)
+    assert [item["score"] for item in rewards] == [1.0, 0.0, 1.0]
+    assert ["reward_error" in (item.metadata or {}) for item in samples] == [False, True, False]
+
+
 def test_prime_manager_passes_by_position(reward: Any) -> None:
     code = "def compute_score(source, completion, reference, extra):\n    return (float(completion == reference), {})\n"
     assert reward(code, launch=make_launch(manager="prime"))(FakeSample("4", "4"))["score"] == 1.0

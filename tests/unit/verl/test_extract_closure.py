@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -290,6 +292,81 @@ def test_lazy_third_party_imports_stay_lazy(tmp_path: Path) -> None:
     with pytest.raises(ModuleNotFoundError, match="not_installed_anywhere"):
         score(**{**CALL, "data_source": "hard"})
     assert found.third_party == ("not_installed_anywhere",)
+
+
+FRAMEWORK = '''import torch
+import scipy
+
+{top}
+def iou(box, limit: {note} = 1):
+    """Both in pixels."""
+    return float(torch.tensor(box).sum()) + scipy.pi
+
+
+def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+    return iou([1, 2])
+'''
+
+
+@pytest.mark.parametrize(
+    ("top", "note", "waits"),
+    [
+        ("", "int", True),
+        ("ONES = torch.ones(1)\nprint(ONES)\n", "int", True),  # nothing needs that statement
+        ("ONES = torch.ones(1)\n\n\ndef shift(box, by=ONES):\n    return box\n", "int", True),
+        ("", "torch.Tensor", True),
+        ("", "int = torch.e, *, by: int", False),
+    ],
+)
+def test_frameworks_wait_for_the_first_call(tmp_path: Path, top: str, note: str, waits: bool) -> None:
+    write(tmp_path, {"reward.py": FRAMEWORK.format(top=top, note=note)})
+    code = extract(tmp_path, "reward.py").code
+    assert ("\nimport torch\n" not in f"\n{code}") is waits
+    assert ("    import torch\n" in code) is waits
+    assert "\nimport scipy\n" in f"\n{code}"
+    if waits:
+        place = code.rindex("    import torch\n")
+        assert code.index('"""Both in pixels."""') < place < code.index("torch.tensor")
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stands for the framework, which need not be installed."""
+    made = SimpleNamespace(tensor=lambda _: SimpleNamespace(sum=lambda: 3.0), ones=lambda _: 1.0)
+    monkeypatch.setitem(sys.modules, "torch", made)
+
+
+@pytest.mark.usefixtures("torch")
+def test_annotations_need_no_framework(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "reward.py": FRAMEWORK.format(top="", note="torch.Tensor")
+            .replace("import scipy\n", "")
+            .replace(" + scipy.pi", "")
+        },
+    )
+    found = extract(tmp_path, "reward.py")
+    assert "if TYPE_CHECKING:\n    import torch\n" in found.code
+    assert found.code.count("import torch") == 2
+    assert run(found)(**CALL) == 3.0
+
+
+@pytest.mark.usefixtures("torch")
+def test_a_body_on_the_line_of_its_head_gets_its_import_too(tmp_path: Path) -> None:
+    text = "import torch\n\n\ndef compute_score(**_): return float(torch.ones(1))\n"
+    write(tmp_path, {"reward.py": text})
+    found = extract(tmp_path, "reward.py")
+    assert not found.code.startswith("import torch")
+    assert run(found)() == 1.0
+
+
+def test_a_framework_that_loading_uses_is_imported_at_once(tmp_path: Path) -> None:
+    text = FRAMEWORK.format(top="ONES = torch.ones(1)\n", note="int").replace("iou([1, 2])", "iou(ONES)")
+    write(tmp_path, {"reward.py": text})
+    code = extract(tmp_path, "reward.py").code
+    assert "\nimport torch\n" in f"\n{code}"
+    assert "    import torch\n" not in code
 
 
 def test_a_package_for_gpus_is_named(tmp_path: Path) -> None:

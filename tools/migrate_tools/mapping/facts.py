@@ -107,6 +107,8 @@ class Facts:
         except (TypeError, ValueError):
             name = re.fullmatch(r"\$\{?(\w+)\}?", str(value))
             hint = f"give it: --set {name[1]}=NUMBER" if name else "set the variable it comes from, or give a number"
+            if name and (others := [other for other in self.launch.unset if other != name[1]]):
+                hint += f" (the script also leaves {', '.join(others)} to be set from outside)"
             raise RefusedInput(f"{self.where(*keys)} is {value!r}, not a number", hint) from None
 
     def flag(self, *keys: str, default: bool = False) -> bool:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from migrate_tools.errors import MigrateError
-from migrate_tools.verl.extract import GPU_PACKAGES, extract_function
+from migrate_tools.verl.extract import extract_function
 from migrate_tools.verl.module_finder import ModuleFinder
+from migrate_tools.verl.traits import FRAMEWORKS
 
 ENTRY = "recipe_row"
 ROW_KEYS = frozenset({"prompt", "agent_name", "ability", "tools_kwargs", "interaction_kwargs"})
@@ -96,7 +97,7 @@ class _Reader:
             return
         finally:
             finder.edit(path, text)
-        heavy = sorted({*extracted.third_party} & (GPU_PACKAGES | {"transformers", "datasets", "PIL"}))
+        heavy = sorted({*extracted.third_party} & (FRAMEWORKS | {"PIL"}))
         if heavy:
             self.facts.left += [f"{line}, which needs {', '.join(heavy)}" for line in self.facts.moved]
             self.facts.moved.clear()

@@ -14,12 +14,9 @@ from migrate_tools.verl.module_finder import Memo, ModuleFinder
 from migrate_tools.verl.prune import DROPPED, Known
 from migrate_tools.verl.signature import is_selector, returns_awaitable
 from migrate_tools.verl.specialise import specialise
-from migrate_tools.verl.traits import file_writes, find_traits, third_party_imports
+from migrate_tools.verl.traits import GPU_PACKAGES, file_writes, find_traits, third_party_imports
 
 __all__ = ["Extracted", "NotExtractable", "extract_function", "extract_reward"]
-
-GPU_PACKAGES = frozenset({"torch", "tensordict", "ray", "vllm", "sglang", "flash_attn", "megatron"})
-"""Packages that a reward module must not need (Relax imports rewards in processes that may lack them)."""
 
 
 class Extracted(Frozen):

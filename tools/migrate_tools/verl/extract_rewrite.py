@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,6 +12,7 @@ import libcst as cst
 from migrate_tools.verl.extract_graph import Definition, Graph, GraphBuilder
 from migrate_tools.verl.module_finder import ModuleFinder
 from migrate_tools.verl.pymodule import BUILTIN_NAMES, ImportedName, PyModule, TopStatement, aliases
+from migrate_tools.verl.traits import FRAMEWORKS
 
 Replaced: TypeAlias = cst.BaseSmallStatement | cst.FlattenSentinel[cst.BaseSmallStatement] | cst.RemovalSentinel
 GENERIC = frozenset({"compute_score", "main", "run", "score", "evaluate", "reward_func", "reward_fn"})
@@ -131,11 +132,25 @@ def names_in(node: cst.CSTNode) -> list[cst.Name]:
     return sites.found
 
 
+def names_of_types(function: cst.FunctionDef) -> list[cst.Name]:
+    """Name nodes in the annotations of a function's parameters and result."""
+    notes = [parameter.annotation for parameter in _parameters(function.params)]
+    return [name for note in (*notes, function.returns) if note is not None for name in names_in(note)]
+
+
+def _parameters(held: cst.Parameters) -> Iterator[cst.Param]:
+    yield from (*held.posonly_params, *held.params, *held.kwonly_params)
+    yield from (item for item in (held.star_arg, held.star_kwarg) if isinstance(item, cst.Param))
+
+
 def with_imports(function: cst.FunctionDef, lines: list[str]) -> cst.FunctionDef:
     """The function with import lines at its start, after the docstring."""
-    if not lines or not isinstance(function.body, cst.IndentedBlock):
+    if not lines:
         return function
-    body = list(function.body.body)
+    if isinstance(function.body, cst.SimpleStatementSuite):  # def f(x): return x
+        own = cst.SimpleStatementLine(function.body.body)
+        return function.with_changes(body=cst.IndentedBlock([*map(cst.parse_statement, lines), own]))
+    body: list[cst.BaseStatement] = list(function.body.body)  # type: ignore[arg-type]
     at = 1 if function.get_docstring() is not None else 0
     body[at:at] = [cst.parse_statement(line) for line in lines]
     return function.with_changes(body=function.body.with_changes(body=body))
@@ -170,6 +185,8 @@ class Flattener:
         self._builder = builder
         self._graph = builder.graph
         self._names = names
+        self._annotated: set[tuple[Path, ImportedName]] = set()
+        """Imports that annotations use."""
         self._deferred = self._find_deferred(self._graph.eager(root))
         self.kept_imports: list[ImportedName] = []
         """Foreign imports that stay where they are (inside functions and try blocks)."""
@@ -187,6 +204,8 @@ class Flattener:
         for (path, item), local in self._names.imports.items():
             text = item.text(local)
             if (path, item) in self._deferred:
+                if (path, item) in self._annotated:
+                    typing_only.add(text)
                 continue
             if is_standard(item) or (path, item) in self._graph.evaluated:
                 found[text] = is_standard(item)
@@ -221,24 +240,29 @@ class Flattener:
         return "".join(parts)
 
     def _find_deferred(self, eager: set[Path]) -> set[tuple[Path, ImportedName]]:
-        """Third-party imports of lazily loaded files that can stay lazy: all their uses are inside function bodies."""
+        """Third-party imports that can wait for the first call: all that uses them are bodies of functions, and
+        annotations.
+
+        Those of lazily loaded files stay lazy so; frameworks become it, since Relax loads a reward in processes that
+        may not have them.
+        """
         found: set[tuple[Path, ImportedName]] = set()
         for path, uses in self._graph.foreign_uses.items():
-            if path in eager:
-                continue
             module = self._builder.finder.load(path)
-            inside = {
-                id(node)
-                for index in self._graph.needed[path]
-                if isinstance(function := module.statements[index].node, cst.FunctionDef)
-                for node in names_in(function.body)
-            }
-            outside = {item for _, item, name in uses if id(name) not in inside}
-            found |= {(path, item) for _, item, _ in uses if item not in outside and not is_standard(item)}
+            statements = [module.statements[index].node for index in self._graph.needed[path]]
+            functions = [node for node in statements if isinstance(node, cst.FunctionDef)]
+            inside = {id(name) for function in functions for name in names_in(function.body)}
+            types = {id(name) for function in functions for name in names_of_types(function)}
+            outside = {item for _, item, name in uses if id(name) not in inside | types}
+            inner = {item for _, item, name in uses if id(name) in inside and not is_standard(item)} - outside
+            self._annotated |= {(path, item) for _, item, name in uses if id(name) in types}
+            found |= {(path, item) for item in inner if path not in eager or item.root in FRAMEWORKS}
         return found
 
     def _deferred_lines(self, module: PyModule, statement: TopStatement) -> list[str]:
-        own = {id(name) for name in names_in(statement.node)}
+        own = (
+            {id(name) for name in names_in(statement.node.body)} if isinstance(statement.node, cst.FunctionDef) else ()
+        )
         items = {
             item
             for _, item, name in self._graph.foreign_uses.get(module.path, ())

@@ -12,6 +12,10 @@ PROCESS = frozenset({"subprocess", "multiprocessing", "pebble", "billiard", "pex
 SIGNAL = frozenset({"signal", "func_timeout", "timeout_decorator", "wrapt_timeout_decorator", "math_verify"})
 RANDOM = frozenset({"random", "secrets", "uuid"})
 JUDGE_WORDS = ("chat/completions", "v1/completions", "/generate", "judge", "chat.completions")
+GPU_PACKAGES = frozenset({"torch", "tensordict", "ray", "vllm", "sglang", "flash_attn", "megatron"})
+"""Packages that a reward module must not need (Relax imports rewards in processes that may lack them)."""
+FRAMEWORKS = GPU_PACKAGES | {"transformers", "datasets"}
+"""Packages that take long to load and may be missing where a reward is loaded."""
 RUNNERS = frozenset({"exec", "eval", "compile", "__import__"})
 FILE_CALLS = frozenset({"open", "read_text", "write_text", "read_bytes", "write_bytes", "makedirs", "mkdir", "unlink"})
 WRITING_CALLS = frozenset(
