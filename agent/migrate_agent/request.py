@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import keyword
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -121,11 +122,14 @@ def run_id(request: RunRequest) -> str:
 def fingerprint(folder: Path) -> str:
     """SHA-256 over the names and contents of the files below `folder` (see HASHED_WHOLE); unreadable files by name."""
     digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        relative = path.relative_to(folder)
-        if SKIPPED_FOLDERS.intersection(relative.parts) or path.is_symlink() or not path.is_file():
+    found: list[Path] = []
+    for place, names, files in os.walk(folder):
+        names[:] = [name for name in names if name not in SKIPPED_FOLDERS]
+        found += (Path(place, name) for name in files)
+    for path in sorted(found):
+        if path.is_symlink() or not path.is_file():
             continue
-        digest.update(f"{relative.as_posix()}\0".encode(errors="surrogateescape"))
+        digest.update(f"{path.relative_to(folder).as_posix()}\0".encode(errors="surrogateescape"))
         digest.update(_content_mark(path))
     return digest.hexdigest()
 

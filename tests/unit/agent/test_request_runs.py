@@ -50,6 +50,9 @@ def test_fingerprint_sees_names_and_does_not_follow_links(toy_recipe: Path, tmp_
     outside = tmp_path / "secret"
     outside.write_text("x")
     (toy_recipe / "link").symlink_to(outside)
+    for tool in (".hypothesis", ".venv", "__pycache__"):
+        (toy_recipe / tool).mkdir()
+        (toy_recipe / tool / "made.py").touch()
     assert fingerprint(toy_recipe) == before
     (toy_recipe / "run_a.sh").rename(toy_recipe / "run_b.sh")
     assert fingerprint(toy_recipe) != before

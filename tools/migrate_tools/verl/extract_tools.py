@@ -12,6 +12,7 @@ from migrate_tools.verl import source
 from migrate_tools.verl.class_tree import registers
 from migrate_tools.verl.extract import Extracted, NotExtractable, extract_function, locate
 from migrate_tools.verl.module_finder import ModuleFinder
+from migrate_tools.verl.paths import walk
 
 STAND_IN_FOLDER = Path(migrate_tools.__file__).parent / "relax" / "turns"
 PARTS = "PARTS"
@@ -92,7 +93,8 @@ def parser_class(name: str, verl_root: Path, recipe_root: Path) -> tuple[Path, s
     Raises:
         NotExtractable: there is none.
     """
-    places = [*sorted(recipe_root.rglob("*parser*.py")), verl_root / PARSER_FILE]
+    places = [path for path in walk(recipe_root) if path.suffix == ".py" and "parser" in path.name]
+    places.append(verl_root / PARSER_FILE)
     for path in places:
         if not path.is_file():
             continue

@@ -6,9 +6,11 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from migrate_tools.verl.paths import walk
 from migrate_tools.verl.signature import CALL_KEYWORDS
 
 BATCH_KEYWORDS = ("data_sources", "solution_strs", "ground_truths", "extra_infos")
@@ -87,7 +89,7 @@ def registered_file(roots: Sequence[Path], name: str) -> Path | None:
     """The file below `roots` that registers or defines a manager class of this name, or None."""
     pattern = re.compile(rf"""register\(["']{re.escape(name)}["']\)|class {re.escape(name)}\b""")
     for root in dict.fromkeys(roots):
-        for path in sorted(root.rglob("*.py"))[:MOST_FILES]:
+        for path in islice((item for item in walk(root) if item.suffix == ".py"), MOST_FILES):
             if path.stat().st_size < LARGEST and pattern.search(path.read_text(encoding="utf-8", errors="replace")):
                 return path
     return None
