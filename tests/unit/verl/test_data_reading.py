@@ -264,6 +264,27 @@ def test_unknown_data_for_verls_dispatch_has_the_names_that_it_knows(tmp_path: P
     assert "NotImplementedError" in code, "a guess leaves the whole dispatch"
 
 
+FORK = """\
+def _select_rm_score_fn(data_source):
+    if data_source in ["riddles", "maps"]:
+        return exact
+    raise NotImplementedError
+
+
+def exact(solution_str, ground_truth):
+    return float(any(item in solution_str for item in ground_truth["target"]))
+"""
+
+
+def test_unknown_data_for_the_dispatch_of_a_fork_has_the_names_and_labels_that_it_reads(tmp_path: Path) -> None:
+    write(tmp_path, {"installed/verl/trainer/main_ppo.py": FORK})
+    fork = RewardSpec(kind="builtin", path="verl/trainer/main_ppo.py", function="_select_rm_score_fn")
+    spec, _ = read(tmp_path, {"data.train_files": "/x/placeholder.parquet"}, fork)
+    assert (spec.known_from, [s.name for s in spec.sources], spec.truth) == ("reward", ["riddles", "maps"], "dict")
+    assert {row["data_source"] for row in spec.example_rows} == {"riddles", "maps"}
+    assert all("target" in row["reward_model"]["ground_truth"] for row in spec.example_rows)
+
+
 def test_a_script_for_other_data_is_not_taken(tmp_path: Path) -> None:
     write(tmp_path, {"one.py": PREP, "two.py": PREP.replace("sums", "products")})
     spec, _ = read(tmp_path, {"data.train_files": "/x/data/products/train.parquet"})

@@ -42,7 +42,9 @@ class ContractReader:
             return spec.model_copy(update={"sources": (*spec.sources, *sources)}), [_note(text) for _, text in missing]
         prep = next((item[2] for item in found if item[2] is not None), None)
         known = next((item[3] for item in found if item[3] is not None), None)
-        usage = _uses(self._code(spec, sources))
+        dispatched = [] if sources else self._dispatch_names(spec)
+        own = dispatched if not any(scorer_for(name) for name in dispatched) else []
+        usage = _uses(self._code(spec, sources or [SourceCount(name=name, split="train") for name in own]))
         return self._spec(spec, sources, prep, known, usage), [_note(text) for _, text in missing]
 
     # ------------------------------------------------------------ where facts come from
@@ -75,7 +77,7 @@ class ContractReader:
             return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
     def _dispatch_names(self, spec: DataSpec) -> list[str]:
-        """Names that verl's own dispatch knows, when nothing says which of them the data has."""
+        """Names that verl's own dispatch knows, when nothing says which of them the data has; in a fork its own ones."""
         if self.reward.kind != "builtin" or self.reward.path is None or spec.custom_class is not None:
             return []
         path = Path(self.verl.root) / self.reward.path
@@ -83,7 +85,7 @@ class ContractReader:
             names = compared_constants(path.read_text(encoding="utf-8", errors="replace"), "data_source")
         except (OSError, SyntaxError):
             return []
-        return [name for name in names if scorer_for(name) is not None]
+        return [name for name in names if scorer_for(name) is not None] or list(names)
 
     def _plausible(self, sources: list[SourceCount]) -> list[SourceCount]:
         """Sources that the recipe's own reward knows; when it names others only, they narrow nothing down."""
