@@ -68,3 +68,32 @@ def test_a_case_of_another_search_that_asks_for_it_is_not_compared() -> None:
     verdict = judge({"kind": "missing", "error": "checker_of_nobody", "stable": True}, {"kind": "value", "score": 0.0})
     assert verdict.kind == "not_run"
     assert verdict.why == "the old reward needs checker_of_nobody, not installed here"
+
+
+BESIDE = """
+    import csv_tools_of_nobody
+
+    LINES = csv_tools_of_nobody.Dialect
+
+    def read(path):
+        return csv_tools_of_nobody.read(path)
+
+    def compute_score(data_source, solution_str, ground_truth, extra_info=None):
+        return {value} if str(ground_truth) in solution_str else 0.0
+"""
+
+
+def test_what_only_other_functions_of_the_file_need_may_be_missing(bench: Callable[..., Any]) -> None:
+    port = "def compute_score(data_source, solution_str, ground_truth, extra_info=None):\n"
+    port += "    return 1.0 if str(ground_truth) in solution_str else 0.0\n"
+    result = bench(BESIDE.format(value="1.0"), port).check(cases=60)
+    assert result.status == "passed", result.summary
+    assert result.evidence["absent"] == []
+
+
+def test_what_is_reached_by_another_way_is_not_hidden(bench: Callable[..., Any]) -> None:
+    scorer = BESIDE.format(value='float(globals()["read"]("x"))')
+    frozen = bench(scorer).freeze(cases=60)
+    assert frozen.reason == (
+        "the old reward needs csv_tools_of_nobody, not installed here: pip install csv-tools-of-nobody"
+    )

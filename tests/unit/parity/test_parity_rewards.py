@@ -388,7 +388,7 @@ def test_dispatch_on_two_sources(bench: Callable[..., Any]) -> None:
 
 
 def test_missing_package_is_named(bench: Callable[..., Any]) -> None:
-    scorer = "import rouge_scorer_of_nobody\n\ndef compute_score(**_):\n    return 1.0\n"
+    scorer = "import rouge_scorer_of_nobody\n\ndef compute_score(**_):\n    return rouge_scorer_of_nobody.score()\n"
     result = bench(scorer).check(cases=60)
     assert result.status == "not_checkable"
     assert result.summary == (

@@ -58,10 +58,23 @@ class Sources:
         return sorted(missing & loaded), sorted(missing - loaded)
 
     def beside(self) -> list[str]:
-        """Frameworks that the file of the reward may import, the reward itself has no use for: none when unsure."""
-        if not self.code or requirements(self._third_party) & HEAVY:
+        """What the files of the reward may import and the reward itself has no use for: frameworks, none of them when
+        unsure, and packages that this machine lacks."""
+        if not self.code:
             return []
-        return sorted(HEAVY)
+        frameworks = frozenset[str]() if requirements(self._third_party) & HEAVY else HEAVY
+        return sorted(frameworks | self._missing_beside())
+
+    def _missing_beside(self) -> set[str]:
+        """Packages that the files import at their top in any case, not installed here; the reward does without them."""
+        found: set[str] = set()
+        for path, _ in self._files:
+            with contextlib.suppress(SyntaxError):
+                body = ast.parse(path.read_text("utf-8", "replace")).body
+                plain: list[ast.stmt] = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+                found |= {name.partition(".")[0] for name in imported_modules(ast.Module(plain, []))}
+        known = {*self._third_party, *sys.stdlib_module_names, *HEAVY, *CLIENTS, "verl", "recipe", ""}
+        return {name for name in found - known if importlib.util.find_spec(name) is None}
 
     def writes(self) -> list[str]:
         """Calls by which the files of the reward make files or folders."""

@@ -110,9 +110,11 @@ class _StandInModule(types.ModuleType):
 class _HeavyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Last in sys.meta_path: serves what nobody else could import."""
 
+    served = HEAVY | CLIENTS
+
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         root, _, part = name.partition(".")
-        if root not in HEAVY | CLIENTS or part and not isinstance(sys.modules.get(root), _StandInModule):
+        if root not in self.served or part and not isinstance(sys.modules.get(root), _StandInModule):
             return None  # a package that is really there lacks this part, and may well know it
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
@@ -124,10 +126,12 @@ class _HeavyFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class _Preferred(_HeavyFinder):
-    """First in sys.meta_path: serves frameworks that a file imports beside the reward, which may load for a minute."""
+    """First in sys.meta_path: serves what a file imports beside the reward: frameworks, which may load for a minute,
+    and packages that are not installed."""
 
     def __init__(self, names: Collection[str], own: Sequence[str]) -> None:
         self.names, self.own = frozenset(names), tuple(own)
+        self.served = self.served | self.names
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         root = name.partition(".")[0]
@@ -169,7 +173,7 @@ def install(verl_root: str | None) -> None:
 
 
 def prefer(names: Collection[str], own: Sequence[str]) -> None:
-    """Makes stand-ins of frameworks even where they are installed; call it before foreign code.
+    """Makes stand-ins of packages even where they are installed; call it before foreign code.
 
     Args:
         own: folders of the recipe and of verl, whose modules are always real.

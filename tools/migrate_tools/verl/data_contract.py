@@ -77,7 +77,7 @@ class ContractReader:
             return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
     def _dispatch_names(self, spec: DataSpec) -> list[str]:
-        """Names that verl's own dispatch knows, when nothing says which of them the data has; in a fork its own ones."""
+        """Names that verl's dispatch knows, when nothing says which of them the data has; in a fork its own ones."""
         if self.reward.kind != "builtin" or self.reward.path is None or spec.custom_class is not None:
             return []
         path = Path(self.verl.root) / self.reward.path
