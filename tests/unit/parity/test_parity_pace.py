@@ -73,12 +73,12 @@ def test_a_record_that_came_while_the_watching_side_had_no_processor_is_no_timeo
     late = pace.Limit.over
 
     def slow(limit: pace.Limit, now: float) -> bool:
-        time.sleep(0.5)
+        time.sleep(1.5)
         return late(limit, time.monotonic())
 
     def make() -> supervise.Runner:
         def run(item: int) -> dict[str, Any]:
-            time.sleep(0.2)
+            time.sleep(0.1)
             return {"kind": "value", "score": item}
 
         return run
