@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any
 
 from migrate_tools.verl.source import cache_root
@@ -20,9 +21,10 @@ def reproducible() -> Iterator[None]:
     a place.
     """
     from hypothesis import configuration
-    from hypothesis.internal.conjecture import providers
 
-    module: Any = providers
+    module: Any = None
+    with suppress(ImportError):
+        module = import_module("hypothesis.internal.conjecture.providers")
     collect = getattr(module, "_get_local_constants", None)
     home = vars(configuration).get("__hypothesis_home_directory")
     if collect is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from typing import Any
 
 from migrate_tools.parity.mutation import Code, Edit, text
@@ -31,7 +32,7 @@ class _Unsettled(Exception):
 def settled_by_the_launch(code: Code, edit: Edit) -> str:
     """An expression comes out the same, since what it asks the environment for is set by the launch."""
     for node in (edit.node, *code.above(edit.node)):
-        if not isinstance(node, ast.expr):
+        if not isinstance(node, ast.expr) or not _asks(code):
             return ""
         names: set[str] = set()
         try:
@@ -58,7 +59,7 @@ def _changed(code: Code, edit: Edit, node: ast.expr) -> ast.expr:
 def never_runs(code: Code, node: ast.AST) -> bool:
     """True for a node in a branch that the launch rules out."""
     for parent in code.above(node):
-        if isinstance(parent, (ast.If, ast.IfExp)):
+        if isinstance(parent, (ast.If, ast.IfExp)) and _asks(code):
             body, other = ([item] if isinstance(item, ast.expr) else item for item in (parent.body, parent.orelse))
             here = node in body
             if (here or node in other) and _truth(code, parent.test) not in (None, here):
@@ -138,12 +139,12 @@ class _Values:
 
     def _named(self, node: ast.Name) -> Any:
         """The value of a constant of the module."""
-        code, found = self._code, list(stores(self._code.tree, node.id))
-        statement = code.parents.get(found[0]) if len(found) == 1 else None
-        arguments = (item.arg for item in ast.walk(code.tree) if isinstance(item, ast.arg))
-        if not isinstance(statement, ast.Assign) or statement not in code.tree.body or len(statement.targets) != 1:
+        code = self._code
+        if node.id in self._within or node.id in _other_names(code):
             raise _Unsettled
-        if node.id in self._within or node.id in arguments or node.id in _other_names(code):
+        found = list(stores(code.tree, node.id))
+        statement = code.parents.get(found[0]) if len(found) == 1 else None
+        if not isinstance(statement, ast.Assign) or statement not in code.tree.body or len(statement.targets) != 1:
             raise _Unsettled
         return _Values(code, self._names, {*self._within, node.id}).of(statement.value)
 
@@ -156,12 +157,20 @@ class _Values:
         return value
 
 
+def _asks(code: Code) -> bool:
+    """True where the launch can settle anything: it sets variables, and the module asks for some."""
+    return bool(code.environment) and ("environ" in code.source or "getenv" in code.source)
+
+
+@lru_cache(maxsize=4)
 def _other_names(code: Code) -> set[str]:
-    """Names that the module gives a meaning otherwise than by an assignment to the name."""
+    """Names that the module gives a meaning otherwise than by an assignment to the name: parameters, imports ..."""
     names: set[str] = set()
     for node in ast.walk(code.tree):
         if isinstance(node, ast.alias):
             names.add(node.asname or node.name.partition(".")[0])
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
         elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
             names.add(node.attr)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
@@ -169,6 +178,7 @@ def _other_names(code: Code) -> set[str]:
     return names
 
 
+@lru_cache(maxsize=4)
 def _changes_environment(code: Code) -> bool:
     """True where the module does anything with the environment but ask it for one variable."""
     for node in ast.walk(code.tree):

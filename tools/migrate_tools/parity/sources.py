@@ -73,7 +73,7 @@ class Sources:
                 body = ast.parse(path.read_text("utf-8", "replace")).body
                 plain: list[ast.stmt] = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
                 found |= {name.partition(".")[0] for name in imported_modules(ast.Module(plain, []))}
-        known = {*self._third_party, *sys.stdlib_module_names, *HEAVY, *CLIENTS, "verl", "recipe", ""}
+        known = {*self._third_party, *sys.stdlib_module_names, *HEAVY, *CLIENTS, "verl", "recipe", "__main__", ""}
         return {name for name in found - known if importlib.util.find_spec(name) is None}
 
     def writes(self) -> list[str]:
