@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from migrate_tools.parity.mutation import Code, Edit, text
-from migrate_tools.parity.value_before import stores
+from migrate_tools.parity.value_before import assigned_once
 from migrate_tools.verl.secrets import REMOVED
 
 ASKS = frozenset({"os.environ.get", "environ.get", "os.getenv", "getenv"})
@@ -142,11 +142,9 @@ class _Values:
         code = self._code
         if node.id in self._within or node.id in _other_names(code):
             raise _Unsettled
-        found = list(stores(code.tree, node.id))
-        statement = code.parents.get(found[0]) if len(found) == 1 else None
-        if not isinstance(statement, ast.Assign) or statement not in code.tree.body or len(statement.targets) != 1:
+        if (value := assigned_once(code, node)) is None:
             raise _Unsettled
-        return _Values(code, self._names, {*self._within, node.id}).of(statement.value)
+        return _Values(code, self._names, {*self._within, node.id}).of(value)
 
     def _variable(self, name: str | None) -> str:
         """The value that the launch gives a variable; what it does not set is the machine's."""
@@ -164,13 +162,11 @@ def _asks(code: Code) -> bool:
 
 @lru_cache(maxsize=4)
 def _other_names(code: Code) -> set[str]:
-    """Names that the module gives a meaning otherwise than by an assignment to the name: parameters, imports ..."""
+    """Names that the module gives a meaning otherwise than as a variable or parameter: imports, functions ..."""
     names: set[str] = set()
     for node in ast.walk(code.tree):
         if isinstance(node, ast.alias):
             names.add(node.asname or node.name.partition(".")[0])
-        elif isinstance(node, ast.arg):
-            names.add(node.arg)
         elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
             names.add(node.attr)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):

@@ -6,6 +6,7 @@ import ast
 import contextlib
 import importlib.util
 import sys
+from collections.abc import Set
 from pathlib import Path
 
 from migrate_tools.errors import MigrateError
@@ -51,9 +52,7 @@ class Sources:
 
     def missing_packages(self) -> tuple[list[str], list[str]]:
         """Third-party packages that this machine lacks: what loading the reward imports, and what only its calls do."""
-        names = {name.partition(".")[0] for name in self._third_party}
-        wanted = names - set(sys.stdlib_module_names) - HEAVY - CLIENTS - {"verl", "recipe"}
-        missing = {name for name in wanted if importlib.util.find_spec(name) is None}
+        missing = _not_installed({name.partition(".")[0] for name in self._third_party})
         loaded = {name.partition(".")[0] for name in imported_modules(ast.parse(self.code), loading=True)}
         return sorted(missing & loaded), sorted(missing - loaded)
 
@@ -73,8 +72,7 @@ class Sources:
                 body = ast.parse(path.read_text("utf-8", "replace")).body
                 plain: list[ast.stmt] = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
                 found |= {name.partition(".")[0] for name in imported_modules(ast.Module(plain, []))}
-        known = {*self._third_party, *sys.stdlib_module_names, *HEAVY, *CLIENTS, "verl", "recipe", "__main__", ""}
-        return {name for name in found - known if importlib.util.find_spec(name) is None}
+        return _not_installed(found - {*self._third_party, "__main__", ""})
 
     def writes(self) -> list[str]:
         """Calls by which the files of the reward make files or folders."""
@@ -97,6 +95,12 @@ class Sources:
         """Functions of the reward as "file:function", files as named inside the sandbox."""
         names = _function_names(self.code) or []
         return [f"{inside}:{name}" for _, inside in self._files for name in names]
+
+
+def _not_installed(roots: Set[str]) -> set[str]:
+    """Packages that this machine lacks and that nothing here stands for."""
+    wanted = roots - set(sys.stdlib_module_names) - HEAVY - CLIENTS - {"verl", "recipe"}
+    return {name for name in wanted if importlib.util.find_spec(name) is None}
 
 
 def _function_names(code: str) -> list[str] | None:

@@ -115,6 +115,12 @@ def never_given(code: Code, node: ast.expr) -> ast.expr | None:
 
 def constant_of(code: Code, node: ast.expr) -> ast.Constant | None:
     """The constant that a name of the module stands for; None where it may get another value anywhere."""
+    value = assigned_once(code, node)
+    return value if isinstance(value, ast.Constant) else None
+
+
+def assigned_once(code: Code, node: ast.expr) -> ast.expr | None:
+    """What a name of the module is given, at its top; None where it may get another value anywhere."""
     if not isinstance(node, ast.Name) or len(found := list(stores(code.tree, node.id))) != 1:
         return None
     statement = code.parents.get(found[0])
@@ -122,7 +128,7 @@ def constant_of(code: Code, node: ast.expr) -> ast.Constant | None:
     arguments = (item.arg for item in ast.walk(code.tree) if isinstance(item, ast.arg))
     if not plain or node.id in arguments or not isinstance(statement, ast.Assign):
         return None
-    return statement.value if isinstance(statement.value, ast.Constant) else None
+    return statement.value
 
 
 def default_of(code: Code, function: str, parameter: str) -> Iterator[ast.expr]:

@@ -45,7 +45,7 @@ class ContractReader:
         dispatched = [] if sources else self._dispatch_names(spec)
         own = dispatched if not any(scorer_for(name) for name in dispatched) else []
         usage = _uses(self._code(spec, sources or [SourceCount(name=name, split="train") for name in own]))
-        return self._spec(spec, sources, prep, known, usage), [_note(text) for _, text in missing]
+        return self._spec(spec, sources, dispatched, prep, known, usage), [_note(text) for _, text in missing]
 
     # ------------------------------------------------------------ where facts come from
 
@@ -106,11 +106,12 @@ class ContractReader:
         self,
         spec: DataSpec,
         sources: list[SourceCount],
+        dispatched: list[str],
         prep: PrepFacts | None,
         known: KnownDataset | None,
         uses: _Uses,
     ) -> DataSpec:
-        named = [] if sources else list(uses.sources) or self._dispatch_names(spec)
+        named = [] if sources else list(uses.sources) or dispatched
         all_sources = sources or [SourceCount(name=name, split="train") for name in named]
         truth = self._truth(all_sources, prep, known, uses)
         extra_keys = tuple(

@@ -233,8 +233,8 @@ class Flattener:
                 continue
             rewrite = _Rewrite(names, self._import_changes(module, statement))
             node = statement.node.visit(rewrite)
-            if isinstance(node, cst.FunctionDef):
-                node = with_imports(node, self._deferred_lines(module, statement))
+            if isinstance(node, cst.FunctionDef) and isinstance(statement.node, cst.FunctionDef):
+                node = with_imports(node, self._deferred_lines(module, statement.node))
             if isinstance(node, cst.CSTNode):
                 parts.append(module.tree.code_for_node(node))
         return "".join(parts)
@@ -259,10 +259,8 @@ class Flattener:
             found |= {(path, item) for item in inner if path not in eager or item.root in FRAMEWORKS}
         return found
 
-    def _deferred_lines(self, module: PyModule, statement: TopStatement) -> list[str]:
-        own = (
-            {id(name) for name in names_in(statement.node.body)} if isinstance(statement.node, cst.FunctionDef) else ()
-        )
+    def _deferred_lines(self, module: PyModule, function: cst.FunctionDef) -> list[str]:
+        own = {id(name) for name in names_in(function.body)}
         items = {
             item
             for _, item, name in self._graph.foreign_uses.get(module.path, ())
